@@ -1,0 +1,77 @@
+"""Slackline: train a subspace of policies on one environment, adapt it to many.
+
+    import slackline as sl
+
+    line = sl.train("cartpole", method="lop", seed=0)
+    result = line.adapt("LongPole", shots=10)
+    action = line.at(result.z)(observation)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from slackline.errors import Interrupted, SlacklineError
+
+if TYPE_CHECKING:
+    from slackline.adapt.adapter import Adapter, GridAdapter
+    from slackline.adapt.kshot import Adaptation, adapt_many
+    from slackline.learn.hyper import Hyper
+    from slackline.methods.catalogue import CATALOGUE, method
+    from slackline.methods.method import Method
+    from slackline.subspace import Policy, Subspace
+    from slackline.suites import suite
+    from slackline.suites.suite import Suite, Variation
+    from slackline.training import load, train, train_seeds
+
+# JAX takes a second to import, so names are fetched from their homes on first use.
+_HOMES = {
+    "Adaptation": "slackline.adapt.kshot",
+    "Adapter": "slackline.adapt.adapter",
+    "CATALOGUE": "slackline.methods.catalogue",
+    "GridAdapter": "slackline.adapt.adapter",
+    "Hyper": "slackline.learn.hyper",
+    "Method": "slackline.methods.method",
+    "Policy": "slackline.subspace",
+    "Subspace": "slackline.subspace",
+    "Suite": "slackline.suites.suite",
+    "Variation": "slackline.suites.suite",
+    "adapt_many": "slackline.adapt.kshot",
+    "load": "slackline.training",
+    "method": "slackline.methods.catalogue",
+    "suite": "slackline.suites",
+    "train": "slackline.training",
+    "train_seeds": "slackline.training",
+}
+
+__all__ = [
+    "CATALOGUE",
+    "Adaptation",
+    "Adapter",
+    "GridAdapter",
+    "Hyper",
+    "Interrupted",
+    "Method",
+    "Policy",
+    "SlacklineError",
+    "Subspace",
+    "Suite",
+    "Variation",
+    "adapt_many",
+    "load",
+    "method",
+    "suite",
+    "train",
+    "train_seeds",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'slackline' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

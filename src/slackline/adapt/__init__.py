@@ -1,0 +1,1 @@
+"""Adaptation: try a few z's on the changed environment, keep the best."""

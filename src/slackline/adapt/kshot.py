@@ -1,0 +1,163 @@
+"""K-shot adaptation of many seeds to many variations, as one compiled program.
+
+Axes, in this order: seed S, variation V, candidate K, episode M.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from slackline.adapt.adapter import MAX_CANDIDATES
+from slackline.adapt.episodes import episode_return
+from slackline.envs.api import Array, Params
+from slackline.errors import SlacklineError, require_count
+from slackline.learn.program import over_seeds
+from slackline.methods.method import Method
+from slackline.networks import MLP
+from slackline.subspace import Subspace
+from slackline.suites import suite as find_suite
+from slackline.suites.suite import Suite, Variation
+
+MAX_EPISODES = 50_000_000
+"""Episodes of one call: what fits in memory and an afternoon."""
+
+BLOCK = 4096
+"""Episodes of one seed that are stepped together: enough to fill the vector units, few enough for the cache."""
+
+
+@dataclass(frozen=True)
+class Adaptation:
+    """What adapting one subspace to one variation found."""
+
+    variation: str
+    z: np.ndarray
+    """The chosen z."""
+    score: float
+    """Mean return of the chosen policy over fresh episodes, not those it was selected on."""
+    scores: np.ndarray
+    """The returns of those fresh episodes."""
+    candidates: np.ndarray
+    """The z's tried, (K, size)."""
+    returns: np.ndarray
+    """Their selection returns, (K, M)."""
+
+
+class KShot(NamedTuple):
+    """The same for many seeds and variations."""
+
+    candidates: np.ndarray
+    """(K, size)"""
+    returns: np.ndarray
+    """Selection returns, (S, V, K, M)."""
+    chosen: np.ndarray
+    """Index of the best candidate, (S, V)."""
+    scores: np.ndarray
+    """Returns of the chosen one on fresh episodes, (S, V, E)."""
+
+
+def adapt_many(
+    subspaces: Sequence[Subspace],
+    variations: Sequence[Variation],
+    shots: int,
+    episodes: int,
+    score_episodes: int,
+) -> KShot:
+    """Adapt every seed to every variation."""
+    for name, count in (("shots", shots), ("episodes", episodes), ("score_episodes", score_episodes)):
+        require_count(name, count, high=MAX_CANDIDATES)
+    first = subspaces[0]
+    suite, candidates = find_suite(first.suite), first.method.latent.candidates(shots)
+    total = len(subspaces) * len(variations) * (len(candidates) * episodes + score_episodes)
+    if total > MAX_EPISODES:
+        raise SlacklineError(
+            f"{total:,} episodes were asked for; at most {MAX_EPISODES:,} fit in one call: "
+            "lower shots or episodes"
+        )
+    changed = [variation.apply(suite.env.default_params()) for variation in variations]
+    params = jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *changed)
+    policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.policy for s in subspaces])
+    keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
+    labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)
+    run = _program(suite, first.method, len(subspaces), episodes, score_episodes)
+    found = run(policies, keys, params, labels, jnp.asarray(candidates))
+    return KShot(candidates, *map(np.asarray, found))
+
+
+@lru_cache(maxsize=32)
+def _program(
+    suite: Suite, method: Method, num_seeds: int, episodes: int, score_episodes: int
+) -> Callable[..., tuple[Array, Array, Array]]:
+    """The compiled K-shot program; the number of candidates and variations is read off its inputs."""
+
+    def one_seed(
+        policy: MLP, key: Array, params: Params, labels: Array, candidates: Array
+    ) -> tuple[Array, Array, Array]:
+        """Axes here: variation V, candidate K, episode M."""
+        num_variations = labels.shape[0]
+        # A variation's episodes depend on its name alone, not on what it is evaluated beside.
+        keys = jax.vmap(lambda label: jax.random.split(jax.random.fold_in(key, label)))(labels)
+        select_keys, score_keys = keys[:, 0], keys[:, 1]
+        networks = jax.vmap(lambda z: method.conditioning.at(method.latent, policy, z))(candidates)
+
+        def select(index: Array) -> Array:
+            network = jax.tree.map(lambda leaf: leaf[index], networks)
+            keys = jax.vmap(
+                lambda key: jax.random.split(jax.random.fold_in(key, index), episodes)
+            )(select_keys)
+            return per_variation(network, params, keys, shared=True)
+
+        block = max(1, BLOCK // (num_variations * episodes))
+        indices = jnp.arange(candidates.shape[0])
+        returns = jax.lax.map(select, indices, batch_size=min(block, candidates.shape[0]))
+        returns = jnp.moveaxis(returns, 0, 1)
+        chosen = jnp.argmax(jnp.mean(returns, axis=-1), axis=-1)
+        winners = jax.tree.map(lambda leaf: leaf[chosen], networks)
+        keys = jax.vmap(lambda key: jax.random.split(key, score_episodes))(score_keys)
+        return returns, chosen, per_variation(winners, params, keys, shared=False)
+
+    def per_variation(network: MLP, params: Params, keys: Array, *, shared: bool) -> Array:
+        """Returns (V, M) of one network, or of one network for each variation."""
+        run = partial(episode_return, suite.env, suite.horizon)
+        episodes = jax.vmap(run, in_axes=(None, None, 0))
+        return jax.vmap(episodes, in_axes=(None if shared else 0, 0, 0))(network, params, keys)
+
+    many = jax.vmap(one_seed, in_axes=(0, 0, None, None, None))
+    return over_seeds(num_seeds, many, "ss---")
+
+
+def adapt_one(
+    subspace: Subspace,
+    variation: str | Variation | Callable[[Params], Params],
+    shots: int | None,
+    episodes: int | None,
+    score_episodes: int | None,
+) -> Adaptation:
+    """Adapt one subspace to one variation; None means the suite's protocol."""
+    suite = find_suite(subspace.suite)
+    if isinstance(variation, str):
+        variation = suite.variation(variation)
+    elif not isinstance(variation, Variation):
+        variation = Variation("Custom", "a change of yours", variation)
+    found = adapt_many(
+        [subspace],
+        [variation],
+        suite.protocol.shots if shots is None else shots,
+        suite.protocol.episodes if episodes is None else episodes,
+        suite.protocol.score_episodes if score_episodes is None else score_episodes,
+    )
+    return Adaptation(
+        variation=variation.name,
+        z=found.candidates[found.chosen[0, 0]],
+        score=float(found.scores[0, 0].mean()),
+        scores=found.scores[0, 0],
+        candidates=found.candidates,
+        returns=found.returns[0, 0],
+    )

@@ -1,0 +1,1 @@
+"""Environments as pure JAX functions; one file each."""

@@ -1,0 +1,58 @@
+"""The environment contract: pure functions of (key, state, action, params).
+
+An environment neither resets itself nor keeps a time limit: the rollout does both, once, for
+everybody, so truncation is never mistaken for termination and the final observation is never lost.
+`params` is a pytree that holds everything a variation may change.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+
+Array = jax.Array
+Params = Any
+State = Any
+
+
+@dataclass(frozen=True)
+class Discrete:
+    """Actions 0 … num_actions − 1."""
+
+    num_actions: int
+
+
+@dataclass(frozen=True)
+class Continuous:
+    """A vector of `size` numbers, each between `low` and `high`."""
+
+    size: int
+    low: float = -1.0
+    high: float = 1.0
+
+
+class Env(abc.ABC):
+    """One environment: its spaces, its standard parameters, and two pure functions."""
+
+    observation_size: int
+    """Length of the flat observation vector."""
+
+    action: Discrete | Continuous
+    """What the policy chooses from."""
+
+    @abc.abstractmethod
+    def default_params(self) -> Params:
+        """The standard parameters, the ones every method trains on."""
+
+    @abc.abstractmethod
+    def reset(self, key: Array, params: Params) -> tuple[Array, State]:
+        """Start an episode: (observation, state)."""
+
+    @abc.abstractmethod
+    def step(
+        self, key: Array, state: State, action: Array, params: Params
+    ) -> tuple[Array, State, Array, Array]:
+        """Advance one step: (observation, state, reward, terminated)."""

@@ -1,0 +1,49 @@
+"""The one exception a user meets: a sentence that says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable
+
+
+class SlacklineError(Exception):
+    """Bad input or an unusable file. The command line prints it as one line and exits with 2."""
+
+
+class Interrupted(SlacklineError):
+    """Training was stopped on request; the last checkpoint is kept."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> SlacklineError:
+    """`unknown suite 'cartpol'; did you mean cartpole? (known: ...)`"""
+    known = list(known)
+    by_folded = {k.casefold(): k for k in known}
+    near = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
+    hint = f"did you mean {' or '.join(by_folded[n] for n in near)}? " if near else ""
+    return SlacklineError(f"unknown {kind} {name!r}; {hint}(known: {', '.join(known)})")
+
+
+def require_number(
+    field: str,
+    value: float,
+    *,
+    low: float = -math.inf,
+    high: float = math.inf,
+    above: float = -math.inf,
+) -> None:
+    """Refuse a value that is NaN, infinite or outside [low, high], or not strictly above `above`."""
+    bounds = [
+        f"greater than {above:g}" if above > -math.inf else "",
+        f"at least {low:g}" if low > -math.inf else "",
+        f"at most {high:g}" if high < math.inf else "",
+    ]
+    allowed = "a finite number" + "".join(f", {b}" for b in bounds if b)
+    if not math.isfinite(value) or value < low or value > high or value <= above:
+        raise SlacklineError(f"{field} is {value:g}; it must be {allowed}")
+
+
+def require_count(field: str, value: int, *, low: int = 1, high: int = 1_000_000) -> None:
+    """Refuse a count outside [low, high]."""
+    if not low <= value <= high:
+        raise SlacklineError(f"{field} is {value}; it must be a whole number from {low} to {high}")

@@ -1,0 +1,1 @@
+"""Learning: collect, judge, improve."""

@@ -1,0 +1,121 @@
+"""Collect: step N environments T times. The only place that resets and that keeps time limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from slackline.envs.api import Array, Env, Params
+from slackline.methods.latent import Latent
+
+
+class Running(NamedTuple):
+    """N environments in mid-episode; every field has a leading axis N."""
+
+    env_state: Any
+    observation: Array
+    z: Array
+    elapsed: Array
+    episode_return: Array
+
+
+class Transition(NamedTuple):
+    """What was seen and done, (T, N, ...). z is constant within an episode."""
+
+    observation: Array
+    z: Array
+    action: Array
+    log_prob: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+    next_observation: Array
+    """The observation after the step, before any reset: the final one where an episode ended."""
+
+
+class Episodes(NamedTuple):
+    """Sums over the episodes that ended."""
+
+    count: Array
+    return_sum: Array
+    length_sum: Array
+
+
+Act = Callable[[Array, Array, Array], tuple[Array, Array, Array]]
+"""(key, observations (N, ...), z (N, size)) -> (stored actions, environment actions, log-probs)"""
+
+
+def start(key: Array, env: Env, params: Params, latent: Latent, num_envs: int) -> Running:
+    """Reset N environments and draw their first z's."""
+    reset_key, z_key = jax.random.split(key)
+    keys = jax.random.split(reset_key, num_envs)
+    observation, env_state = jax.vmap(env.reset, in_axes=(0, None))(keys, params)
+    return Running(
+        env_state=env_state,
+        observation=observation,
+        z=latent.sample(z_key, num_envs),
+        elapsed=jnp.zeros(num_envs, jnp.int32),
+        episode_return=jnp.zeros(num_envs),
+    )
+
+
+def collect(
+    key: Array,
+    running: Running,
+    act: Act,
+    env: Env,
+    params: Params,
+    latent: Latent,
+    horizon: int,
+    num_steps: int,
+) -> tuple[Running, Transition, Episodes]:
+    """Step every environment `num_steps` times, starting a new episode with a new z where one ends."""
+    num_envs = running.elapsed.shape[0]
+
+    def step(running: Running, key: Array) -> tuple[Running, tuple[Transition, Episodes]]:
+        act_key, step_key, start_key = jax.random.split(key, 3)
+        action, env_action, log_prob = act(act_key, running.observation, running.z)
+        step_keys = jax.random.split(step_key, num_envs)
+        next_observation, env_state, reward, terminated = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
+            step_keys, running.env_state, env_action, params
+        )
+        stepped = Running(
+            env_state,
+            next_observation,
+            running.z,
+            running.elapsed + 1,
+            running.episode_return + reward,
+        )
+        done = terminated | (stepped.elapsed >= horizon)
+        transition = Transition(
+            observation=running.observation,
+            z=running.z,
+            action=action,
+            log_prob=log_prob,
+            reward=reward,
+            terminated=terminated,
+            truncated=done & ~terminated,
+            next_observation=next_observation,
+        )
+        ended = Episodes(
+            count=jnp.sum(done),
+            return_sum=jnp.sum(stepped.episode_return, where=done),
+            length_sum=jnp.sum(stepped.elapsed, where=done),
+        )
+        fresh = start(start_key, env, params, latent, num_envs)
+        return where_done(done, fresh, stepped), (transition, ended)
+
+    running, (transitions, ended) = jax.lax.scan(step, running, jax.random.split(key, num_steps))
+    return running, transitions, jax.tree.map(lambda x: jnp.sum(x, axis=0), ended)
+
+
+def where_done(done: Array, fresh: Any, stepped: Any) -> Any:
+    """Per environment, `fresh` where its episode is done and `stepped` elsewhere."""
+
+    def pick(new: Array, old: Array) -> Array:
+        return jnp.where(done.reshape(-1, *(1,) * (new.ndim - 1)), new, old)
+
+    return jax.tree.map(pick, fresh, stepped)

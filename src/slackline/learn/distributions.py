@@ -1,0 +1,74 @@
+"""Action distributions, a few lines each because they sit in the hot path.
+
+A distribution's `sample` and `mode` give the action the learner stores; `to_env` turns it into what
+the environment takes.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from slackline.envs.api import Array, Continuous, Discrete
+
+
+class Distribution(abc.ABC):
+    """A family of action distributions indexed by the policy's outputs (..., num_outputs)."""
+
+    num_outputs: int
+
+    @abc.abstractmethod
+    def sample(self, key: Array, outputs: Array, std: float | Array) -> Array: ...
+
+    @abc.abstractmethod
+    def mode(self, outputs: Array) -> Array:
+        """The deterministic action; also works on NumPy arrays."""
+
+    @abc.abstractmethod
+    def to_env(self, action: Array) -> Array: ...
+
+    @abc.abstractmethod
+    def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array: ...
+
+    @abc.abstractmethod
+    def entropy(self, outputs: Array, std: float | Array) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Categorical(Distribution):
+    """One of `num_actions`, from unnormalised logits. It has no use for `std`."""
+
+    space: Discrete
+
+    @property
+    def num_outputs(self) -> int:
+        return self.space.num_actions
+
+    def sample(self, key: Array, outputs: Array, std: float | Array) -> Array:
+        """Inverse-CDF sampling: one uniform a sample, whatever the number of actions."""
+        cumulative = jnp.cumsum(jax.nn.softmax(outputs), axis=-1)[..., :-1]
+        draw = jax.random.uniform(key, (*outputs.shape[:-1], 1))
+        return jnp.sum(draw >= cumulative, axis=-1, dtype=jnp.int32)
+
+    def mode(self, outputs: Array) -> Array:
+        return outputs.argmax(axis=-1).astype(np.int32)
+
+    def to_env(self, action: Array) -> Array:
+        return action
+
+    def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array:
+        chosen = jax.nn.one_hot(action, self.num_outputs)
+        return jnp.sum(jax.nn.log_softmax(outputs) * chosen, axis=-1)
+
+    def entropy(self, outputs: Array, std: float | Array) -> Array:
+        log_probs = jax.nn.log_softmax(outputs)
+        return -jnp.sum(jnp.exp(log_probs) * log_probs, axis=-1)
+
+
+def distribution_of(space: Discrete | Continuous) -> Distribution:
+    """The distribution a policy uses for this kind of action."""
+    return Categorical(space)

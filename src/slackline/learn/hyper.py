@@ -1,0 +1,92 @@
+"""Hyper-parameters: floats are traced (so that a grid of them can be vmapped), the rest is static."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+import jax
+
+from slackline.errors import SlacklineError, require_count, require_number
+
+Algorithm = Literal["a2c", "ppo"]
+
+
+@dataclass(frozen=True)
+class Hyper:
+    """What the learner is told. The defaults are the paper's for CartPole."""
+
+    algorithm: Algorithm = "a2c"
+    """a2c: the plain policy gradient. ppo: the clipped surrogate."""
+    policy_lr: float = 1e-3
+    """Adam step size of the policy."""
+    critic_lr: float = 1e-3
+    """Adam step size of the critic."""
+    discount: float = 0.99
+    """Discount factor γ."""
+    gae_lambda: float = 1.0
+    """GAE coefficient λ."""
+    entropy: float = 1e-3
+    """Weight of the entropy bonus."""
+    max_grad_norm: float = 2.0
+    """Gradients longer than this are scaled down to it."""
+    clip: float = 0.2
+    """PPO only: how far the probability ratio may move from 1 and still be rewarded."""
+    action_std: float = 0.5
+    """Continuous actions only: the fixed standard deviation before squashing."""
+    num_envs: int = 32
+    """Parallel environments per seed."""
+    num_steps: int = 8
+    """Steps of each environment between two updates."""
+    epochs: int = 1
+    """Passes over the collected steps."""
+    minibatches: int = 1
+    """Parts each pass is cut into."""
+    normalise_advantage: bool = False
+    """Scale the advantages of a minibatch to mean 0 and standard deviation 1."""
+    hidden: tuple[int, ...] = (8, 8)
+    """Widths of the policy's hidden layers."""
+    critic_hidden: tuple[int, ...] = (8, 8)
+    """Widths of the critic's hidden layers."""
+
+    @property
+    def steps_per_iteration(self) -> int:
+        return self.num_envs * self.num_steps
+
+    def check(self) -> None:
+        """Refuse values no run could use. Not in __post_init__: under jit the floats are tracers."""
+        if self.algorithm not in ("a2c", "ppo"):
+            raise SlacklineError(f"algorithm is {self.algorithm!r}; it must be a2c or ppo")
+        for name in ("policy_lr", "critic_lr"):
+            require_number(name, getattr(self, name), above=0.0, high=10.0)
+        for name in ("discount", "gae_lambda"):
+            require_number(name, getattr(self, name), low=0.0, high=1.0)
+        require_number("entropy", self.entropy, low=0.0, high=1e3)
+        require_number("max_grad_norm", self.max_grad_norm, above=0.0, high=1e9)
+        require_number("clip", self.clip, above=0.0, high=10.0)
+        require_number("action_std", self.action_std, above=0.0, high=10.0)
+        for name in ("num_envs", "num_steps", "epochs", "minibatches"):
+            require_count(name, getattr(self, name), high=65_536)
+        if self.steps_per_iteration % self.minibatches:
+            raise SlacklineError(
+                f"minibatches is {self.minibatches}; it must divide num_envs × num_steps, "
+                f"{self.steps_per_iteration}"
+            )
+        for name in ("hidden", "critic_hidden"):
+            require_count(f"number of layers in {name}", len(getattr(self, name)), low=0, high=16)
+            for width in getattr(self, name):
+                require_count(name, width, high=16_384)
+
+
+_TRACED = [f.name for f in fields(Hyper) if f.type == "float"]
+_STATIC = [f.name for f in fields(Hyper) if f.type != "float"]
+jax.tree_util.register_dataclass(Hyper, data_fields=_TRACED, meta_fields=_STATIC)
+
+
+def hyper_from_json(values: dict[str, Any]) -> Hyper:
+    """Rebuild a Hyper from its JSON form; unknown or missing fields are an error."""
+    known = {f.name for f in fields(Hyper)}
+    if set(values) != known:
+        odd = ", ".join(sorted(set(values) ^ known))
+        raise SlacklineError(f"hyper-parameters do not match this version (fields: {odd})")
+    return Hyper(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})

@@ -1,0 +1,82 @@
+"""Many seeds as one compiled program, spread over the devices there are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, PartitionSpec
+
+from slackline.learn.collect import Episodes
+from slackline.learn.hyper import Hyper
+from slackline.learn.learner import Learner, Losses, TrainState
+
+
+class Progress(NamedTuple):
+    """Per seed (S,): sums over the episodes that ended and means of the losses over iterations."""
+
+    episodes: Episodes
+    losses: Losses
+
+    def mean_return(self) -> np.ndarray:
+        """Mean return of the episodes that ended, NaN for a seed in which none did."""
+        count = np.asarray(self.episodes.count)
+        total = np.asarray(self.episodes.return_sum)
+        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
+
+
+class Program:
+    """Initialises and advances every seed of one learner. All arrays have a leading seed axis S."""
+
+    def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int]):
+        self._learner, self._hyper, self._seeds = learner, hyper, tuple(seeds)
+        self._init = over_seeds(len(seeds), jax.vmap(learner.init, in_axes=(0, None)), "s-")
+        self._advance = over_seeds(len(seeds), partial(_advance, learner), "s--")
+
+    def init(self) -> TrainState:
+        keys = jnp.stack([jax.random.key(seed) for seed in self._seeds])
+        return self._init(keys, self._hyper)
+
+    def shapes(self) -> TrainState:
+        """The train state's shapes and types, without computing it."""
+        return jax.eval_shape(self.init)
+
+    def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
+        """Train on; `iterations` is traced, so every length of stride shares one compilation."""
+        return self._advance(state, self._hyper, jnp.int32(iterations))
+
+
+def _advance(
+    learner: Learner, state: TrainState, hyper: Hyper, iterations: jax.Array
+) -> tuple[TrainState, Progress]:
+    def iterate(state: TrainState) -> tuple[TrainState, Progress]:
+        state, episodes, losses = jax.vmap(learner.iteration, in_axes=(0, None))(state, hyper)
+        return state, Progress(episodes, losses)
+
+    def body(_: Any, carry: tuple[TrainState, Progress]) -> tuple[TrainState, Progress]:
+        state, total = carry
+        state, progress = iterate(state)
+        return state, jax.tree.map(jnp.add, total, progress)
+
+    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(iterate, state)[1])
+    state, total = jax.lax.fori_loop(0, iterations, body, (state, nothing))
+    return state, total._replace(losses=jax.tree.map(lambda x: x / iterations, total.losses))
+
+
+def over_seeds(num_seeds: int, function: Callable[..., Any], axes: str) -> Callable[..., Any]:
+    """Jit `function` with the arguments marked "s" split by seed over as many devices as divide S.
+
+    Seeds never talk to each other, so the devices run without synchronising. Arguments marked "-"
+    are the same everywhere. Every output is split by seed.
+    """
+    num_devices = max(n for n in range(1, jax.local_device_count() + 1) if num_seeds % n == 0)
+    mesh = Mesh(np.array(jax.local_devices()[:num_devices]), ("seed",))
+    by_seed, whole = PartitionSpec("seed"), PartitionSpec()
+    specs = tuple(by_seed if axis == "s" else whole for axis in axes)
+    return jax.jit(
+        jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=by_seed, check_vma=False)
+    )

@@ -1,0 +1,1 @@
+"""What makes the methods differ: a latent, a conditioning and an auxiliary."""

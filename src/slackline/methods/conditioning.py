@@ -1,0 +1,47 @@
+"""How z reaches the policy."""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+
+from slackline.envs.api import Array
+from slackline.methods.latent import Latent
+from slackline.networks import MLP
+
+
+class Conditioning(abc.ABC):
+    """Runs the policy network at (observation, z), for a batch of z's or for one alone."""
+
+    @abc.abstractmethod
+    def num_anchors(self, latent: Latent) -> int:
+        """How many anchors the policy has."""
+
+    @abc.abstractmethod
+    def input_size(self, latent: Latent, observation_size: int) -> int:
+        """How wide the policy's input is."""
+
+    @abc.abstractmethod
+    def outputs(self, latent: Latent, policy: MLP, observation: Array, z: Array) -> Array:
+        """The network's outputs for observations (..., obs), each with its own z (..., size)."""
+
+    @abc.abstractmethod
+    def at(self, latent: Latent, policy: MLP, z: Array) -> MLP:
+        """The plain network (one anchor, bare observation) that the policy is at one z (size,)."""
+
+
+@dataclass(frozen=True)
+class Anchors(Conditioning):
+    """z picks the weights: θ(z) = Σ_k w_k(z) θ_k."""
+
+    def num_anchors(self, latent: Latent) -> int:
+        return latent.num_anchors
+
+    def input_size(self, latent: Latent, observation_size: int) -> int:
+        return observation_size
+
+    def outputs(self, latent: Latent, policy: MLP, observation: Array, z: Array) -> Array:
+        return policy(observation, latent.weights(z))
+
+    def at(self, latent: Latent, policy: MLP, z: Array) -> MLP:
+        return policy.mix(latent.weights(z))

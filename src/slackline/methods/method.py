@@ -1,0 +1,46 @@
+"""A method is three small parts; its options are the parts' fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from slackline.errors import SlacklineError
+from slackline.methods.auxiliary import Auxiliary
+from slackline.methods.conditioning import Conditioning
+from slackline.methods.latent import Latent
+
+
+@dataclass(frozen=True)
+class Method:
+    """How z is drawn, how it reaches the policy, and what else is optimised."""
+
+    name: str
+    title: str
+    latent: Latent
+    conditioning: Conditioning
+    auxiliary: Auxiliary
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Every setting of the parts by name, e.g. {"anchors": 2, "beta": 1.0}."""
+        parts = (self.latent, self.conditioning, self.auxiliary)
+        return {f.name: getattr(part, f.name) for part in parts for f in fields(part)}  # type: ignore[arg-type]
+
+    def with_options(self, **options: Any) -> Method:
+        """The same method with some settings changed."""
+        for name in options:
+            if name not in self.options:
+                has = ", ".join(self.options) or "none"
+                raise SlacklineError(f"method {self.name!r} has no option {name!r} (it has: {has})")
+
+        def changed(part: Any) -> Any:
+            own = {f.name for f in fields(part)}
+            return replace(part, **{k: v for k, v in options.items() if k in own})
+
+        return replace(
+            self,
+            latent=changed(self.latent),
+            conditioning=changed(self.conditioning),
+            auxiliary=changed(self.auxiliary),
+        )

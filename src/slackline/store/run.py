@@ -1,0 +1,234 @@
+"""A run is a folder: run.json, progress.jsonl, checkpoint.safetensors, subspace.safetensors, scores.parquet."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shlex
+import sys
+from dataclasses import asdict, dataclass, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from slackline.errors import SlacklineError, require_count
+from slackline.learn.hyper import Hyper, hyper_from_json
+from slackline.methods.catalogue import method
+from slackline.methods.method import Method
+from slackline.store.files import (
+    TEMPORARY,
+    check_format,
+    from_tensors,
+    read_json,
+    read_tensors,
+    refuse_irregular,
+    to_tensors,
+    write_json,
+    write_tensors,
+)
+from slackline.suites import suite
+from slackline.suites.suite import Suite
+
+FORMAT = "slackline-run"
+SCHEMA = 1
+MAX_STEPS = 10**12
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that decides what a run computes."""
+
+    suite: str
+    method: str
+    options: dict[str, Any]
+    """The method's options, all of them."""
+    hyper: Hyper
+    seeds: tuple[int, ...]
+    steps: int
+    """Environment steps per seed."""
+
+    def check(self) -> None:
+        """Refuse a configuration that cannot run."""
+        self.resolve()
+        self.hyper.check()
+        require_count("number of seeds", len(self.seeds), high=10_000)
+        for seed in self.seeds:
+            require_count("seed", seed, low=0, high=2**32 - 1)
+        require_count("steps", self.steps, low=self.hyper.steps_per_iteration, high=MAX_STEPS)
+
+    def resolve(self) -> tuple[Suite, Method]:
+        """The suite and the method that the names stand for."""
+        return suite(self.suite), method(self.method, **self.options)
+
+    @property
+    def iterations(self) -> int:
+        """Training iterations; a budget that is not a multiple of one is rounded up."""
+        return -(-self.steps // self.hyper.steps_per_iteration)
+
+    def to_json(self) -> dict[str, Any]:
+        return json.loads(json.dumps(asdict(self)))
+
+    @staticmethod
+    def from_json(values: dict[str, Any], path: Path) -> RunConfig:
+        types = {"suite": str, "method": str, "options": dict, "hyper": dict, "seeds": list, "steps": int}
+        for name, kind in types.items():
+            if not isinstance(values.get(name), kind):
+                raise SlacklineError(f"{path}: field {name!r} is missing or not a {kind.__name__}")
+        try:
+            config = RunConfig(
+                suite=values["suite"],
+                method=values["method"],
+                options=values["options"],
+                hyper=hyper_from_json(values["hyper"]),
+                seeds=tuple(values["seeds"]),
+                steps=values["steps"],
+            )
+            config.check()
+        except (SlacklineError, TypeError) as error:
+            raise SlacklineError(f"{path}: {error}") from None
+        return config
+
+    def first_difference(self, other: RunConfig) -> str:
+        """The name of a field in which two configurations differ."""
+        mine, theirs = self.to_json(), other.to_json()
+        for name in (f.name for f in fields(self)):
+            if mine[name] != theirs[name]:
+                return f"{name} is {_brief(mine[name], theirs[name])}"
+        raise ValueError("the configurations are equal")
+
+
+def _brief(mine: Any, theirs: Any) -> str:
+    if isinstance(mine, dict):
+        key = next(k for k in {**mine, **theirs} if mine.get(k) != theirs.get(k))
+        return f"{key} = {mine.get(key)} there, {theirs.get(key)} here"
+    return f"{mine} there, {theirs} here"
+
+
+class RunFolder:
+    """Reads and writes one run."""
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+
+    @property
+    def run_file(self) -> Path:
+        return self.path / "run.json"
+
+    @property
+    def checkpoint_file(self) -> Path:
+        return self.path / "checkpoint.safetensors"
+
+    @property
+    def subspace_file(self) -> Path:
+        return self.path / "subspace.safetensors"
+
+    @property
+    def progress_file(self) -> Path:
+        return self.path / "progress.jsonl"
+
+    @property
+    def scores_file(self) -> Path:
+        return self.path / "scores.parquet"
+
+    def is_empty(self) -> bool:
+        """Whether nothing (or only what a killed process left half-written) is there."""
+        if not self.path.exists():
+            return True
+        if not self.path.is_dir():
+            raise SlacklineError(f"{self.path}: is a file; the output must be a folder")
+        return all(entry.name.endswith(TEMPORARY) for entry in self.path.iterdir())
+
+    def create(self, config: RunConfig) -> None:
+        """Begin a run in an empty folder."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        header = {"format": FORMAT, "schema": SCHEMA, "finished": False}
+        write_json(self.run_file, header | {"config": config.to_json()} | {"provenance": provenance()})
+
+    def read(self) -> dict[str, Any]:
+        """The whole run.json, checked."""
+        if not self.path.is_dir():
+            raise SlacklineError(f"{self.path}: no such run folder")
+        if not self.run_file.exists():
+            raise SlacklineError(f"{self.path}: is not a slackline run (it has no run.json)")
+        values = read_json(self.run_file)
+        check_format(
+            self.run_file, values.get("format"), values.get("schema"), expected=FORMAT, newest=SCHEMA
+        )
+        for name in ("config", "provenance"):
+            if not isinstance(values.get(name), dict):
+                raise SlacklineError(f"{self.run_file}: field {name!r} is missing or not an object")
+        return values
+
+    def config(self) -> RunConfig:
+        return RunConfig.from_json(self.read()["config"], self.run_file)
+
+    def finished(self) -> bool:
+        return self.read().get("finished") is True
+
+    def finish(self, seconds: float) -> None:
+        """Mark the training as complete."""
+        values = self.read()
+        values["finished"] = True
+        values["provenance"] |= {"finished": _now(), "training_seconds": round(seconds, 2)}
+        write_json(self.run_file, values)
+
+    def save_checkpoint(self, state: Any, iteration: int, seconds: float) -> None:
+        header = {"format": "slackline-checkpoint", "schema": SCHEMA, "iteration": iteration}
+        write_tensors(self.checkpoint_file, to_tensors(state), header | {"seconds": seconds})
+
+    def load_checkpoint(self, like: Any) -> tuple[Any, int, float] | None:
+        """(train state, iteration, seconds spent), or None where none was saved yet."""
+        path = self.checkpoint_file
+        if not path.exists() and not path.is_symlink():
+            return None
+        tensors, header = read_tensors(path)
+        check_format(
+            path,
+            header.get("format"),
+            header.get("schema"),
+            expected="slackline-checkpoint",
+            newest=SCHEMA,
+        )
+        iteration, seconds = header.get("iteration"), header.get("seconds")
+        if not isinstance(iteration, int) or not isinstance(seconds, int | float):
+            raise SlacklineError(f"{path}: has no iteration number")
+        return from_tensors(like, tensors, path), iteration, float(seconds)
+
+    def append_progress(self, line: dict[str, Any]) -> None:
+        with open(self.progress_file, "a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def read_progress(self) -> list[dict[str, Any]]:
+        """Every complete line; a last line cut short by a kill is dropped."""
+        if not self.progress_file.exists():
+            return []
+        refuse_irregular(self.progress_file)
+        lines = self.progress_file.read_text(encoding="utf-8", errors="replace").split("\n")
+        try:
+            return [json.loads(line) for line in lines[:-1]]
+        except json.JSONDecodeError as error:
+            raise SlacklineError(f"{self.progress_file}: is corrupt ({error})") from None
+
+    def rewind_progress(self, iteration: int) -> None:
+        """Drop what was logged after `iteration`, so that a resumed run logs each point once."""
+        from slackline.store.files import write_atomic
+
+        kept = [line for line in self.read_progress() if line["iteration"] <= iteration]
+        write_atomic(self.progress_file, "".join(json.dumps(line) + "\n" for line in kept).encode())
+
+
+def provenance() -> dict[str, Any]:
+    """What made a run: the command, the versions, the machine's kind, the time."""
+    packages = ("slackline-rl", "jax", "jaxlib", "optax", "numpy")
+    return {
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]) if sys.argv[0] else "python",
+        "versions": {name: version(name) for name in packages}
+        | {"python": platform.python_version()},
+        "machine": f"{platform.system()} {platform.machine()}",
+        "created": _now(),
+    }
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,179 @@
+"""The trained artefact: a subspace of policies that acts on plain NumPy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from slackline.envs.api import Continuous, Discrete, Params
+from slackline.errors import SlacklineError
+from slackline.learn.distributions import distribution_of
+from slackline.methods.catalogue import method
+from slackline.methods.method import Method
+from slackline.networks import MLP, Layer
+from slackline.store.files import check_format, from_tensors, read_tensors, to_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from slackline.adapt.adapter import GridAdapter
+    from slackline.adapt.kshot import Adaptation
+    from slackline.suites.suite import Variation
+
+FORMAT = "slackline-subspace"
+SCHEMA = 1
+
+
+class Policy:
+    """One policy of a subspace. Call it with an observation (or a batch) to get the action.
+
+    It is a plain NumPy network with a `mode`: no environment, no JAX.
+    """
+
+    def __init__(self, network: MLP, action: Discrete | Continuous):
+        self._layers = [(np.asarray(w[0]), np.asarray(b[0])) for w, b in network.layers]
+        self._distribution = distribution_of(action)
+        self.observation_size = self._layers[0][0].shape[0]
+
+    def outputs(self, observation: Any) -> np.ndarray:
+        """What the network says: logits, or means before squashing."""
+        x = np.asarray(observation, np.float32)
+        if x.ndim not in (1, 2) or x.shape[-1] != self.observation_size:
+            raise SlacklineError(
+                f"observation has shape {x.shape}; it must be ({self.observation_size},) "
+                f"or (batch, {self.observation_size})"
+            )
+        if not np.isfinite(x).all():
+            raise SlacklineError("observation holds NaN or infinite values")
+        for weight, bias in self._layers[:-1]:
+            x = np.maximum(x @ weight + bias, 0.0)
+        weight, bias = self._layers[-1]
+        return x @ weight + bias
+
+    def __call__(self, observation: Any) -> Any:
+        """The deterministic action: an int (or an array of them) for discrete actions."""
+        mode = self._distribution.mode(self.outputs(observation))  # type: ignore[arg-type]
+        action = np.asarray(self._distribution.to_env(mode))
+        return int(action) if action.ndim == 0 else action
+
+
+@dataclass(frozen=True)
+class Subspace:
+    """N anchors and the rule that turns z into one policy: `line.at(z)`."""
+
+    suite: str
+    """Name of the suite it was trained on."""
+    method: Method
+    seed: int
+    action: Discrete | Continuous
+    policy: MLP
+    """The anchors; every array has a leading axis N."""
+    critic: MLP
+
+    def at(self, z: Any = None) -> Policy:
+        """The policy at z. For a line one number in [0, 1] will do; for a single policy, nothing."""
+        plain = self.method.conditioning.at(self.method.latent, self.policy, self.check_z(z))  # type: ignore[arg-type]
+        return Policy(plain, self.action)
+
+    def check_z(self, z: Any) -> np.ndarray:
+        """z as an array of the latent space, or an error that says what a z is."""
+        latent = self.method.latent
+        if z is None and latent.size == 0:
+            z = np.zeros(0)
+        array = np.asarray(z, np.float32)
+        if array.ndim == 0 and latent.size == 2 and np.isfinite(array):
+            array = np.array([array, 1.0 - array], np.float32)
+        if array.shape != (latent.size,) or not np.isfinite(array).all() or not latent.contains(array):
+            raise SlacklineError(f"z is {z!r}; it must be {latent.describe}")
+        return array
+
+    def adapter(self, shots: int = 10, episodes: int = 1) -> GridAdapter:
+        """Ask/tell adaptation, for episodes that you run yourself: `shots` z's, `episodes` each."""
+        from slackline.adapt.adapter import GridAdapter
+
+        return GridAdapter(self.method.latent, shots=shots, episodes=episodes)
+
+    def adapt(
+        self,
+        variation: str | Variation | Callable[[Params], Params],
+        shots: int | None = None,
+        episodes: int | None = None,
+        score_episodes: int | None = None,
+    ) -> Adaptation:
+        """Try K values of z on a changed environment, keep the best, score it on fresh episodes.
+
+        `variation` is a name of the suite's, or a function from the environment's standard
+        parameters to changed ones. Counts left out are the suite's protocol.
+        """
+        from slackline.adapt.kshot import adapt_one
+
+        return adapt_one(self, variation, shots, episodes, score_episodes)
+
+    def save(self, path: str | Path) -> Path:
+        """Write one safetensors file that `slackline.load` reads anywhere."""
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_subspaces(path, [self])
+        return path
+
+
+def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
+    """Several seeds of one training in one file."""
+    first = subspaces[0]
+    networks = [{"policy": s.policy, "critic": s.critic} for s in subspaces]
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
+    kind = "discrete" if isinstance(first.action, Discrete) else "continuous"
+    header = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "suite": first.suite,
+        "method": first.method.name,
+        "options": first.method.options,
+        "seeds": [s.seed for s in subspaces],
+        "action": {"kind": kind, **vars(first.action)},
+    }
+    write_tensors(path, to_tensors(stacked), header)
+
+
+def load_subspaces(path: Path) -> list[Subspace]:
+    """Every seed of a subspace file."""
+    tensors, header = read_tensors(path)
+    check_format(path, header.get("format"), header.get("schema"), expected=FORMAT, newest=SCHEMA)
+    try:
+        found = method(header["method"], **header["options"])
+        space = dict(header["action"])
+        action = {"discrete": Discrete, "continuous": Continuous}[space.pop("kind")](**space)
+        suite, seeds = str(header["suite"]), [int(seed) for seed in header["seeds"]]
+        like = {
+            "policy": _mlp_like(tensors, "policy"),
+            "critic": _mlp_like(tensors, "critic"),
+        }
+    except (KeyError, TypeError, ValueError, SlacklineError) as error:
+        raise SlacklineError(f"{path}: has an unusable header ({error})") from None
+    networks = from_tensors(like, tensors, path)
+    if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(networks)):
+        raise SlacklineError(f"{path}: holds another number of seeds than its header says")
+    each = [jax.tree.map(lambda leaf, i=i: leaf[i], networks) for i in range(len(seeds))]
+    return [
+        Subspace(suite, found, seed, action, one["policy"], one["critic"])
+        for seed, one in zip(seeds, each, strict=True)
+    ]
+
+
+def _mlp_like(tensors: dict[str, np.ndarray], name: str) -> MLP:
+    """The skeleton of the network called `name`, checked for consistent shapes."""
+    depth = sum(key.startswith(f"{name}.layers.") and key.endswith(".weight") for key in tensors)
+    layers = []
+    for i in range(depth):
+        weight = tensors[f"{name}.layers.{i}.weight"]
+        seeds, anchors, _, fan_out = weight.shape
+        if i and layers[-1].weight.shape[-1] != weight.shape[-2]:
+            raise ValueError(f"layer {i} of the {name} does not fit the layer before it")
+        bias = jax.ShapeDtypeStruct((seeds, anchors, fan_out), np.float32)
+        layers.append(Layer(jax.ShapeDtypeStruct(weight.shape, np.float32), bias))  # type: ignore[arg-type]
+    if not layers:
+        raise ValueError(f"there is no {name} in it")
+    return MLP(tuple(layers))

@@ -1,0 +1,63 @@
+"""A suite: the environment to train on, the variations to adapt to, and the paper's protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from slackline.envs.api import Env, Params
+from slackline.errors import unknown
+from slackline.learn.hyper import Hyper
+
+
+@dataclass(frozen=True)
+class Variation:
+    """A changed environment: a name, what changed in words, and how the parameters change."""
+
+    name: str
+    description: str
+    apply: Callable[[Params], Params]
+
+
+TRAIN = Variation("Train", "the training environment itself", lambda params: params)
+
+
+def setting(name: str, **changes: float) -> Variation:
+    """A variation that sets fields of a NamedTuple of parameters."""
+    words = ", ".join(f"{field.replace('_', ' ')} = {value:g}" for field, value in changes.items())
+    return Variation(name, words, lambda params: params._replace(**changes))
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How much to train and how to adapt."""
+
+    steps: int
+    """Environment steps per seed."""
+    shots: int = 10
+    """K: how many values of z are tried."""
+    episodes: int = 10
+    """Selection episodes for each of them."""
+    score_episodes: int = 100
+    """Fresh episodes for the final score of the chosen one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Suite:
+    """One family of the paper."""
+
+    name: str
+    title: str
+    env: Env
+    horizon: int
+    """Episodes are cut (truncated, not terminated) after this many steps."""
+    variations: tuple[Variation, ...]
+    hyper: Hyper
+    protocol: Protocol
+
+    def variation(self, name: str) -> Variation:
+        """Look a variation up by name; "Train" is the training environment."""
+        by_name = {v.name: v for v in (*self.variations, TRAIN)}
+        if name not in by_name:
+            raise unknown(f"variation of {self.name}", name, by_name)
+        return by_name[name]

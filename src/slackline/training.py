@@ -1,0 +1,299 @@
+"""Training a run: stride by stride, with checkpoints, progress and a clean way to stop."""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from slackline.errors import Interrupted, SlacklineError
+from slackline.learn.hyper import Hyper
+from slackline.learn.learner import Learner, TrainState
+from slackline.learn.program import Program, Progress
+from slackline.methods.catalogue import method as find_method
+from slackline.store.run import RunConfig, RunFolder
+from slackline.subspace import Subspace, load_subspaces, save_subspaces
+from slackline.suites import suite as find_suite
+
+STRIDES = 200
+"""A run reports its progress this many times."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """Where a training stands."""
+
+    steps: int
+    """Environment steps done, per seed."""
+    total_steps: int
+    num_seeds: int
+    mean_return: float
+    """Mean over seeds of the return of the episodes that just ended (NaN if none did)."""
+    seconds: float
+    """Time spent so far, earlier sessions included."""
+
+
+OnTick = Callable[[Tick], None]
+
+
+def configure(
+    suite: str,
+    method: str = "lop",
+    *,
+    seeds: tuple[int, ...] = (0,),
+    steps: int | None = None,
+    hyper: Hyper | None = None,
+    **options: Any,
+) -> RunConfig:
+    """A checked run configuration; what is left out comes from the suite and the catalogue."""
+    found = find_suite(suite)
+    config = RunConfig(
+        suite=suite,
+        method=method,
+        options=find_method(method, **options).options,
+        hyper=found.hyper if hyper is None else hyper,
+        seeds=seeds,
+        steps=found.protocol.steps if steps is None else steps,
+    )
+    config.check()
+    return config
+
+
+def train(
+    suite: str,
+    method: str = "lop",
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    hyper: Hyper | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    on_tick: OnTick | None = None,
+    **options: Any,
+) -> Subspace:
+    """Train one subspace of policies on a suite's training environment.
+
+    `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the run is kept in that
+    folder, checkpoints included, and `resume=True` continues one that was interrupted.
+    """
+    config = configure(suite, method, seeds=(seed,), steps=steps, hyper=hyper, **options)
+    return run_training(config, out, resume=resume, on_tick=on_tick)[0]
+
+
+def train_seeds(
+    suite: str,
+    method: str = "lop",
+    *,
+    seeds: int = 10,
+    first_seed: int = 0,
+    steps: int | None = None,
+    hyper: Hyper | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    on_tick: OnTick | None = None,
+    **options: Any,
+) -> list[Subspace]:
+    """Train several seeds as one compiled program; otherwise like `train`."""
+    numbers = tuple(range(first_seed, first_seed + seeds))
+    config = configure(suite, method, seeds=numbers, steps=steps, hyper=hyper, **options)
+    return run_training(config, out, resume=resume, on_tick=on_tick)
+
+
+def run_training(
+    config: RunConfig,
+    out: str | Path | None,
+    *,
+    resume: bool = False,
+    on_tick: OnTick | None = None,
+    checkpoint_seconds: float = 30.0,
+) -> list[Subspace]:
+    """Train what `config` says, in a folder if one is given, and return one subspace per seed."""
+    if out is None:
+        return subspaces_of(config, _Training(config, None, on_tick, checkpoint_seconds).run())
+    folder = RunFolder(out)
+    prepare(folder, config, resume=resume)
+    if folder.finished():
+        return load_subspaces(folder.subspace_file)
+    training = _Training(config, folder, on_tick, checkpoint_seconds)
+    subspaces = subspaces_of(config, training.run())
+    save_subspaces(folder.subspace_file, subspaces)
+    folder.finish(training.seconds)
+    return subspaces
+
+
+def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
+    """Make sure that `folder` is new, or (resuming) holds a run of this very configuration."""
+    if folder.is_empty():
+        folder.create(config)
+        return
+    saved = folder.config()
+    if not resume:
+        raise SlacklineError(
+            f"{folder.path}: already holds a run; pass --resume to continue it, "
+            "or choose another folder"
+        )
+    if saved != config:
+        raise SlacklineError(
+            f"{folder.path}: holds another run ({saved.first_difference(config)}); "
+            "resume it with its own settings, or choose another folder"
+        )
+
+
+class _Training:
+    """The loop around the compiled program."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        folder: RunFolder | None,
+        on_tick: OnTick | None,
+        checkpoint_seconds: float,
+    ):
+        suite, method = config.resolve()
+        self.config, self.folder, self.on_tick = config, folder, on_tick
+        self.checkpoint_seconds = checkpoint_seconds
+        self.program = Program(Learner(suite.env, suite.horizon, method), config.hyper, config.seeds)
+        self.stride = math.ceil(config.iterations / STRIDES)
+        self.seconds = 0.0
+
+    def run(self) -> TrainState:
+        """Advance stride by stride to the end of the budget."""
+        state, iteration = self._begin()
+        started, saved_at = time.monotonic() - self.seconds, time.monotonic()
+        with _stop_requests() as stopping:
+            while iteration < self.config.iterations:
+                stride = min(self.stride, self.config.iterations - iteration)
+                state, progress = self.program.advance(state, stride)
+                jax.block_until_ready(state)
+                iteration += stride
+                self.seconds = time.monotonic() - started
+                self._report(iteration, progress)
+                due = time.monotonic() - saved_at >= self.checkpoint_seconds
+                if due or stopping() or iteration == self.config.iterations:
+                    self._checkpoint(state, iteration)
+                    saved_at = time.monotonic()
+                if stopping() and iteration < self.config.iterations:
+                    raise Interrupted(self._farewell(iteration))
+        return state
+
+    def _begin(self) -> tuple[TrainState, int]:
+        """The last checkpoint if there is one, else a fresh start."""
+        if self.folder is not None:
+            found = self.folder.load_checkpoint(self.program.shapes())
+            self.folder.rewind_progress(found[1] if found else 0)
+            if found:
+                state, iteration, self.seconds = found
+                return state, iteration
+        return self.program.init(), 0
+
+    def _report(self, iteration: int, progress: Progress) -> None:
+        """Log a stride; refuse to go on with numbers that are no longer numbers."""
+        steps = iteration * self.config.hyper.steps_per_iteration
+        losses = {name: np.asarray(x) for name, x in progress.losses._asdict().items()}
+        for name, values in losses.items():
+            if not np.isfinite(values).all():
+                seed = self.config.seeds[int(np.argmin(np.isfinite(values)))]
+                kept = f"; the last good checkpoint is kept in {self.folder.path}" if self.folder else ""
+                raise SlacklineError(
+                    f"training diverged at step {steps:,}: the {name} loss of seed {seed} "
+                    f"is not finite{kept}; try a smaller learning rate"
+                )
+        returns = progress.mean_return()
+        if self.folder is not None:
+            self.folder.append_progress(
+                {
+                    "iteration": iteration,
+                    "steps": steps,
+                    "seconds": round(self.seconds, 3),
+                    "return": [None if math.isnan(r) else round(float(r), 4) for r in returns],
+                    "episodes": np.asarray(progress.episodes.count).tolist(),
+                    **{f"{name}_loss": [float(f"{v:.5g}") for v in x] for name, x in losses.items()},
+                }
+            )
+        if self.on_tick is not None:
+            total = self.config.iterations * self.config.hyper.steps_per_iteration
+            mean = float(np.nanmean(returns)) if np.isfinite(returns).any() else math.nan
+            self.on_tick(Tick(steps, total, len(self.config.seeds), mean, self.seconds))
+
+    def _checkpoint(self, state: TrainState, iteration: int) -> None:
+        if self.folder is not None:
+            self.folder.save_checkpoint(state, iteration, self.seconds)
+
+    def _farewell(self, iteration: int) -> str:
+        done = iteration / self.config.iterations
+        if self.folder is None:
+            return f"stopped at {done:.0%}; nothing was kept because no output folder was given"
+        return (
+            f"stopped at {done:.0%}; the checkpoint in {self.folder.path} is complete: "
+            "run the same command with --resume to go on"
+        )
+
+
+def subspaces_of(config: RunConfig, state: TrainState) -> list[Subspace]:
+    """Cut the trained state into one subspace per seed."""
+    suite, method = config.resolve()
+    networks: Any = jax.tree.map(np.asarray, (state.networks.policy, state.networks.critic))
+    return [
+        Subspace(
+            config.suite,
+            method,
+            seed,
+            suite.env.action,
+            *jax.tree.map(lambda leaf, i=i: leaf[i], networks),
+        )
+        for i, seed in enumerate(config.seeds)
+    ]
+
+
+@contextmanager
+def _stop_requests() -> Iterator[Callable[[], bool]]:
+    """Turn the first Ctrl-C (or SIGTERM) into a flag, so that the stride in hand can be saved.
+
+    A second one stops at once. Outside the main thread signals cannot be caught and are left alone.
+    """
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set
+        return
+
+    def ask(signum: int, _: Any) -> None:
+        if asked.is_set():
+            raise KeyboardInterrupt
+        asked.set()
+
+    previous = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield asked.is_set
+    finally:
+        for signum, handler in previous.items():
+            signal.signal(signum, handler)
+
+
+def load(path: str | Path, seed: int | None = None) -> Subspace:
+    """Load a trained subspace from a run folder or a subspace file.
+
+    Where the run has several seeds, `seed` picks one; left out, the first.
+    """
+    path = Path(path)
+    file = RunFolder(path).subspace_file if path.is_dir() else path
+    if path.is_dir() and not file.exists():
+        RunFolder(path).read()  # names what is wrong with a folder that is not a run
+        raise SlacklineError(f"{path}: is not trained to the end yet; resume it first")
+    subspaces = load_subspaces(file)
+    if seed is None:
+        return subspaces[0]
+    for subspace in subspaces:
+        if subspace.seed == seed:
+            return subspace
+    raise SlacklineError(
+        f"{file}: has no seed {seed} (it has: {', '.join(str(s.seed) for s in subspaces)})"
+    )
