@@ -75,20 +75,8 @@ class Subspace:
 
     def at(self, z: Any = None) -> Policy:
         """The policy at z. For a line one number in [0, 1] will do; for a single policy, nothing."""
-        plain = self.method.conditioning.at(self.method.latent, self.policy, self.check_z(z))  # type: ignore[arg-type]
+        plain = self.method.conditioning.at(self.method.latent, self.policy, self.method.latent.parse(z))  # type: ignore[arg-type]
         return Policy(plain, self.action)
-
-    def check_z(self, z: Any) -> np.ndarray:
-        """z as an array of the latent space, or an error that says what a z is."""
-        latent = self.method.latent
-        if z is None and latent.size == 0:
-            z = np.zeros(0)
-        array = np.asarray(z, np.float32)
-        if array.ndim == 0 and latent.size == 2 and np.isfinite(array):
-            array = np.array([array, 1.0 - array], np.float32)
-        if array.shape != (latent.size,) or not np.isfinite(array).all() or not latent.contains(array):
-            raise SlacklineError(f"z is {z!r}; it must be {latent.describe}")
-        return array
 
     def adapter(self, shots: int = 10, episodes: int = 1) -> GridAdapter:
         """Ask/tell adaptation, for episodes that you run yourself: `shots` z's, `episodes` each."""

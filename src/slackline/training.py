@@ -161,7 +161,9 @@ class _Training:
         suite, method = config.resolve()
         self.config, self.folder, self.on_tick = config, folder, on_tick
         self.checkpoint_seconds = checkpoint_seconds
-        self.program = Program(Learner(suite.env, suite.horizon, method), config.hyper, config.seeds)
+        learner = Learner(suite.env, suite.horizon, method.member)
+        self.program = Program(learner, config.hyper, config.seeds, method.num_members)
+        self.per_seed = (len(config.seeds), method.num_members)
         self.stride = math.ceil(config.iterations / STRIDES)
         self.seconds = 0.0
 
@@ -198,16 +200,21 @@ class _Training:
     def _report(self, iteration: int, progress: Progress) -> None:
         """Log a stride; refuse to go on with numbers that are no longer numbers."""
         steps = iteration * self.config.hyper.steps_per_iteration
-        losses = {name: np.asarray(x) for name, x in progress.losses._asdict().items()}
+        losses = {
+            name: np.asarray(x).reshape(self.per_seed).mean(axis=1)
+            for name, x in progress.losses._asdict().items()
+        }
         for name, values in losses.items():
             if not np.isfinite(values).all():
                 seed = self.config.seeds[int(np.argmin(np.isfinite(values)))]
                 kept = f"; the last good checkpoint is kept in {self.folder.path}" if self.folder else ""
                 raise SlacklineError(
-                    f"training diverged at step {steps:,}: the {name} loss of seed {seed} "
+                    f"training diverged at step {steps:,}: {name} of seed {seed} "
                     f"is not finite{kept}; try a smaller learning rate"
                 )
-        returns = progress.mean_return()
+        counts = np.asarray(progress.episodes.count).reshape(self.per_seed).sum(axis=1)
+        totals = np.asarray(progress.episodes.return_sum).reshape(self.per_seed).sum(axis=1)
+        returns = np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
         if self.folder is not None:
             self.folder.append_progress(
                 {
@@ -215,8 +222,8 @@ class _Training:
                     "steps": steps,
                     "seconds": round(self.seconds, 3),
                     "return": [None if math.isnan(r) else round(float(r), 4) for r in returns],
-                    "episodes": np.asarray(progress.episodes.count).tolist(),
-                    **{f"{name}_loss": [float(f"{v:.5g}") for v in x] for name, x in losses.items()},
+                    "episodes": counts.tolist(),
+                    **{name: [float(f"{v:.5g}") for v in x] for name, x in losses.items()},
                 }
             )
         if self.on_tick is not None:
@@ -241,7 +248,13 @@ class _Training:
 def subspaces_of(config: RunConfig, state: TrainState) -> list[Subspace]:
     """Cut the trained state into one subspace per seed."""
     suite, method = config.resolve()
-    networks: Any = jax.tree.map(np.asarray, (state.networks.policy, state.networks.critic))
+    num_seeds = len(config.seeds)
+
+    def members_as_anchors(leaf: Any) -> np.ndarray:
+        """(seeds × members, anchors, ...) -> (seeds, members × anchors, ...)"""
+        return np.asarray(leaf).reshape(num_seeds, -1, *leaf.shape[2:])
+
+    networks: Any = jax.tree.map(members_as_anchors, (state.networks.policy, state.networks.critic))
     return [
         Subspace(
             config.suite,

@@ -69,6 +69,42 @@ class Categorical(Distribution):
         return -jnp.sum(jnp.exp(log_probs) * log_probs, axis=-1)
 
 
+@dataclass(frozen=True)
+class TanhNormal(Distribution):
+    """a = tanh(u) with u ~ N(mean, std²), scaled to the space's bounds; the policy gives the mean.
+
+    The stored action is u: near ±1 the way back from a to u would lose all precision.
+    Log-probabilities are those of a in (−1, 1).
+    """
+
+    space: Continuous
+
+    @property
+    def num_outputs(self) -> int:
+        return self.space.size
+
+    def sample(self, key: Array, outputs: Array, std: float | Array) -> Array:
+        return outputs + std * jax.random.normal(key, outputs.shape)
+
+    def mode(self, outputs: Array) -> Array:
+        return outputs
+
+    def to_env(self, action: Array) -> Array:
+        squashed = np.tanh(action) if isinstance(action, np.ndarray) else jnp.tanh(action)
+        return self.space.low + (squashed + 1.0) * (0.5 * (self.space.high - self.space.low))
+
+    def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array:
+        """log N(u; mean, std²) − log(1 − tanh²u), the latter as 2 (log 2 − u − softplus(−2u))."""
+        normal = -0.5 * jnp.square((action - outputs) / std) - jnp.log(std * jnp.sqrt(2.0 * jnp.pi))
+        squash = 2.0 * (jnp.log(2.0) - action - jax.nn.softplus(-2.0 * action))
+        return jnp.sum(normal - squash, axis=-1)
+
+    def entropy(self, outputs: Array, std: float | Array) -> Array:
+        """Of u, before squashing: constant, since the standard deviation is fixed."""
+        one = 0.5 * jnp.log(2.0 * jnp.pi * jnp.e * jnp.square(std))
+        return jnp.broadcast_to(self.space.size * one, outputs.shape[:-1])
+
+
 def distribution_of(space: Discrete | Continuous) -> Distribution:
     """The distribution a policy uses for this kind of action."""
-    return Categorical(space)
+    return Categorical(space) if isinstance(space, Discrete) else TanhNormal(space)

@@ -48,6 +48,10 @@ class Hyper:
     """Widths of the policy's hidden layers."""
     critic_hidden: tuple[int, ...] = (8, 8)
     """Widths of the critic's hidden layers."""
+    discriminator_lr: float = 1e-3
+    """DIAYN+R and Lc only: Adam step size of the discriminator."""
+    discriminator_hidden: tuple[int, ...] = (8, 8)
+    """DIAYN+R and Lc only: widths of the discriminator's hidden layers."""
 
     @property
     def steps_per_iteration(self) -> int:
@@ -57,7 +61,7 @@ class Hyper:
         """Refuse values no run could use. Not in __post_init__: under jit the floats are tracers."""
         if self.algorithm not in ("a2c", "ppo"):
             raise SlacklineError(f"algorithm is {self.algorithm!r}; it must be a2c or ppo")
-        for name in ("policy_lr", "critic_lr"):
+        for name in ("policy_lr", "critic_lr", "discriminator_lr"):
             require_number(name, getattr(self, name), above=0.0, high=10.0)
         for name in ("discount", "gae_lambda"):
             require_number(name, getattr(self, name), low=0.0, high=1.0)
@@ -72,7 +76,7 @@ class Hyper:
                 f"minibatches is {self.minibatches}; it must divide num_envs × num_steps, "
                 f"{self.steps_per_iteration}"
             )
-        for name in ("hidden", "critic_hidden"):
+        for name in ("hidden", "critic_hidden", "discriminator_hidden"):
             require_count(f"number of layers in {name}", len(getattr(self, name)), low=0, high=16)
             for width in getattr(self, name):
                 require_count(name, width, high=16_384)

@@ -26,8 +26,10 @@ class Networks(NamedTuple):
 
     policy: MLP
     critic: MLP
-    policy_opt: Any
-    critic_opt: Any
+    auxiliary: Any
+    """The method's own network (a discriminator), or ()."""
+    optimisers: tuple[Any, Any, Any]
+    """Adam's memory for each of them."""
 
 
 class TrainState(NamedTuple):
@@ -47,10 +49,14 @@ class Samples(NamedTuple):
 
 
 class Losses(NamedTuple):
-    policy: Array
-    critic: Array
+    """Means over an iteration's minibatches."""
+
+    surrogate: Array
     entropy: Array
-    auxiliary: Array
+    penalty: Array
+    """What the method's auxiliary adds to the policy's loss."""
+    critic: Array
+    discriminator: Array
 
 
 @dataclass(frozen=True)
@@ -67,19 +73,21 @@ class Learner:
 
     def init(self, key: Array, hyper: Hyper) -> TrainState:
         """Fresh networks (the anchors independent of each other) and fresh environments."""
-        policy_key, critic_key, env_key, key = jax.random.split(key, 4)
+        policy_key, critic_key, auxiliary_key, env_key, key = jax.random.split(key, 5)
         latent, conditioning = self.method.latent, self.method.conditioning
-        policy_in = conditioning.input_size(latent, self.env.observation_size)
-        critic_in = self.env.observation_size + latent.size
+        observation_size, num_outputs = self.env.observation_size, self.distribution.num_outputs
+        policy_in = conditioning.input_size(latent, observation_size)
         policy = init_mlp(
-            policy_key,
-            (policy_in, *hyper.hidden, self.distribution.num_outputs),
-            conditioning.num_anchors(latent),
+            policy_key, (policy_in, *hyper.hidden, num_outputs), conditioning.num_anchors(latent)
         )
-        critic = init_mlp(critic_key, (critic_in, *hyper.critic_hidden, 1))
-        policy_adam, critic_adam = optimisers(hyper)
+        critic = init_mlp(critic_key, (observation_size + latent.size, *hyper.critic_hidden, 1))
+        auxiliary = self.method.auxiliary.init(
+            auxiliary_key, latent, observation_size, num_outputs, hyper
+        )
+        networks = (policy, critic, auxiliary)
+        memories = tuple(adam.init(n) for adam, n in zip(adams(hyper), networks, strict=True))
         return TrainState(
-            Networks(policy, critic, policy_adam.init(policy), critic_adam.init(critic)),
+            Networks(policy, critic, auxiliary, memories),  # type: ignore[arg-type]
             start(env_key, self.env, self.env.default_params(), latent, hyper.num_envs),
             key,
         )
@@ -88,7 +96,7 @@ class Learner:
         """Collect with the current policies, judge what was done, improve policy and critic."""
         key, collect_key, update_key = jax.random.split(state.key, 3)
         running, steps, episodes = self.collect(collect_key, state, hyper)
-        samples = self.judge(state.networks.critic, steps, hyper)
+        samples = self.judge(state.networks, steps, hyper)
         networks, losses = self.update(update_key, state.networks, samples, hyper)
         return TrainState(networks, running, key), episodes, losses
 
@@ -112,13 +120,14 @@ class Learner:
             hyper.num_steps,
         )
 
-    def judge(self, critic: MLP, steps: Transition, hyper: Hyper) -> Samples:
+    def judge(self, networks: Networks, steps: Transition, hyper: Hyper) -> Samples:
         """Advantages and value targets of the collected steps, (T, N)."""
-        values = self.value(critic, steps.observation, steps.z)
+        values = self.value(networks.critic, steps.observation, steps.z)
+        bonus = self.method.auxiliary.bonus(networks.auxiliary, self.method.latent, steps)
         advantage = gae(
-            steps.reward,
+            steps.reward + bonus,
             values,
-            self.value(critic, steps.next_observation, steps.z),
+            self.value(networks.critic, steps.next_observation, steps.z),
             steps.terminated,
             steps.truncated,
             hyper.discount,
@@ -146,33 +155,46 @@ class Learner:
     def improve(
         self, networks: Networks, samples: Samples, hyper: Hyper
     ) -> tuple[Networks, Losses]:
-        """One gradient step of the policy and of the critic."""
-        advantage = samples.advantage
-        if hyper.normalise_advantage:
-            advantage = normalise(advantage)
+        """One gradient step of every network."""
+        steps = samples.step
+        advantage = normalise(samples.advantage) if hyper.normalise_advantage else samples.advantage
+        latent, auxiliary = self.method.latent, self.method.auxiliary
 
-        def policy_loss(policy: MLP) -> tuple[Array, tuple[Array, Array, Array]]:
-            outputs = self.outputs(policy, samples.step.observation, samples.step.z)
-            log_prob = self.distribution.log_prob(outputs, samples.step.action, hyper.action_std)
+        def policy_loss(policy: MLP) -> tuple[Array, tuple[Array, Array, Array, Array]]:
+            outputs = self.outputs(policy, steps.observation, steps.z)
+            log_prob = self.distribution.log_prob(outputs, steps.action, hyper.action_std)
             if hyper.algorithm == "ppo":
-                surrogate = ppo_surrogate(log_prob, samples.step.log_prob, advantage, hyper.clip)
+                surrogate = ppo_surrogate(log_prob, steps.log_prob, advantage, hyper.clip)
             else:
                 surrogate = a2c_surrogate(log_prob, advantage)
             entropy = jnp.mean(self.distribution.entropy(outputs, hyper.action_std))
-            auxiliary = self.method.auxiliary.loss(policy)
-            return surrogate - hyper.entropy * entropy + auxiliary, (surrogate, entropy, auxiliary)
+            action = self.distribution.to_env(self.distribution.mode(outputs))
+            penalty = auxiliary.policy_loss(networks.auxiliary, latent, policy, steps, action)
+            total = surrogate - hyper.entropy * entropy + penalty
+            return total, (surrogate, entropy, penalty, action)
 
         def critic_loss(critic: MLP) -> Array:
-            value = self.value(critic, samples.step.observation, samples.step.z)
-            return value_loss(value, samples.target)
+            return value_loss(self.value(critic, steps.observation, steps.z), samples.target)
 
-        policy_adam, critic_adam = optimisers(hyper)
-        gradient, (surrogate, entropy, auxiliary) = jax.grad(policy_loss, has_aux=True)(networks.policy)
-        policy, policy_opt = descend(policy_adam, gradient, networks.policy, networks.policy_opt)
-        error, gradient = jax.value_and_grad(critic_loss)(networks.critic)
-        critic, critic_opt = descend(critic_adam, gradient, networks.critic, networks.critic_opt)
-        losses = Losses(surrogate, error, entropy, auxiliary)
-        return Networks(policy, critic, policy_opt, critic_opt), losses
+        def auxiliary_loss(network: Any) -> Array:
+            return auxiliary.own_loss(network, latent, steps, action)
+
+        downhill = jax.grad(policy_loss, has_aux=True)(networks.policy)
+        policy_gradient, (surrogate, entropy, penalty, action) = downhill
+        error, critic_gradient = jax.value_and_grad(critic_loss)(networks.critic)
+        guess, auxiliary_gradient = jax.value_and_grad(auxiliary_loss)(networks.auxiliary)
+        moved = [
+            descend(adam, gradient, network, memory)
+            for adam, gradient, network, memory in zip(
+                adams(hyper),
+                (policy_gradient, critic_gradient, auxiliary_gradient),
+                networks[:3],
+                networks.optimisers,
+                strict=True,
+            )
+        ]
+        new, memories = zip(*moved, strict=True)
+        return Networks(*new, memories), Losses(surrogate, entropy, penalty, error, guess)  # type: ignore[call-arg]
 
     def outputs(self, policy: MLP, observation: Array, z: Array) -> Array:
         """What the distribution takes, (..., num_outputs), from the policy at z."""
@@ -183,18 +205,15 @@ class Learner:
         return critic(jnp.concatenate([observation, z], axis=-1))[..., 0]
 
 
-def optimisers(hyper: Hyper) -> tuple[optax.GradientTransformation, optax.GradientTransformation]:
-    """Adam on clipped gradients, for the policy and for the critic."""
-
-    def adam(learning_rate: Any) -> optax.GradientTransformation:
-        clip: Any = hyper.max_grad_norm
-        return optax.chain(optax.clip_by_global_norm(clip), optax.adam(learning_rate))
-
-    return adam(hyper.policy_lr), adam(hyper.critic_lr)
+def adams(hyper: Hyper) -> tuple[optax.GradientTransformation, ...]:
+    """Adam on clipped gradients, for the policy, the critic and the auxiliary network."""
+    clip: Any = hyper.max_grad_norm
+    rates = (hyper.policy_lr, hyper.critic_lr, hyper.discriminator_lr)
+    return tuple(optax.chain(optax.clip_by_global_norm(clip), optax.adam(rate)) for rate in rates)
 
 
 def descend(
-    adam: optax.GradientTransformation, gradient: Any, network: Any, opt: Any
+    adam: optax.GradientTransformation, gradient: Any, network: Any, memory: Any
 ) -> tuple[Any, Any]:
-    updates, opt = adam.update(gradient, opt)
-    return optax.apply_updates(network, updates), opt
+    updates, memory = adam.update(gradient, memory)
+    return optax.apply_updates(network, updates), memory

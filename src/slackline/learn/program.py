@@ -22,24 +22,24 @@ class Progress(NamedTuple):
     episodes: Episodes
     losses: Losses
 
-    def mean_return(self) -> np.ndarray:
-        """Mean return of the episodes that ended, NaN for a seed in which none did."""
-        count = np.asarray(self.episodes.count)
-        total = np.asarray(self.episodes.return_sum)
-        return np.where(count > 0, total / np.maximum(count, 1), np.nan)
-
 
 class Program:
-    """Initialises and advances every seed of one learner. All arrays have a leading seed axis S."""
+    """Initialises and advances every copy of one learner: S seeds × the members of an ensemble.
 
-    def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int]):
-        self._learner, self._hyper, self._seeds = learner, hyper, tuple(seeds)
-        self._init = over_seeds(len(seeds), jax.vmap(learner.init, in_axes=(0, None)), "s-")
-        self._advance = over_seeds(len(seeds), partial(_advance, learner), "s--")
+    All arrays have a leading axis of that length.
+    """
+
+    def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
+        self._hyper, self._seeds, self._members = hyper, tuple(seeds), members
+        copies = len(seeds) * members
+        self._init = over_seeds(copies, jax.vmap(learner.init, in_axes=(0, None)), "s-")
+        self._advance = over_seeds(copies, partial(_advance, learner), "s--")
 
     def init(self) -> TrainState:
-        keys = jnp.stack([jax.random.key(seed) for seed in self._seeds])
-        return self._init(keys, self._hyper)
+        keys = [jax.random.key(seed) for seed in self._seeds]
+        if self._members > 1:
+            keys = [jax.random.fold_in(key, i) for key in keys for i in range(self._members)]
+        return self._init(jnp.stack(keys), self._hyper)
 
     def shapes(self) -> TrainState:
         """The train state's shapes and types, without computing it."""

@@ -1,39 +1,60 @@
-"""What is optimised beside the return."""
+"""What is optimised beside the return.
+
+An auxiliary may bring a network of its own (a discriminator), add to the reward, and add to the
+policy's loss. Each part has a default that does nothing.
+"""
 
 from __future__ import annotations
 
-import abc
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import jax
 import jax.numpy as jnp
 
 from slackline.envs.api import Array
 from slackline.errors import SlacklineError, require_number
+from slackline.methods.latent import Categorical, Latent
+from slackline.networks import MLP, init_mlp
+
+if TYPE_CHECKING:
+    from slackline.learn.collect import Transition
+    from slackline.learn.hyper import Hyper
 
 Penalty = Literal["tensor", "vector"]
 
 
-class Auxiliary(abc.ABC):
-    """An extra term of the policy's loss."""
-
-    @abc.abstractmethod
-    def loss(self, anchors: object) -> Array:
-        """The term for the policy's anchors, a pytree whose leaves have a leading axis N."""
-
-
 @dataclass(frozen=True)
-class Nothing(Auxiliary):
+class Auxiliary:
     """Only the return counts."""
 
-    def loss(self, anchors: object) -> Array:
+    continuous_only = False
+    """Whether it needs the gradient through a continuous action."""
+
+    def init(
+        self, key: Array, latent: Latent, observation_size: int, action_size: int, hyper: Hyper
+    ) -> Any:
+        """The network it learns, if any."""
+        return ()
+
+    def bonus(self, network: Any, latent: Latent, steps: Transition) -> Array:
+        """What it adds to the reward of every step."""
+        return jnp.zeros_like(steps.reward)
+
+    def policy_loss(
+        self, network: Any, latent: Latent, policy: MLP, steps: Transition, action: Array
+    ) -> Array:
+        """What it adds to the policy's loss; `action` is the policy's deterministic one."""
+        return jnp.zeros(())
+
+    def own_loss(self, network: Any, latent: Latent, steps: Transition, action: Array) -> Array:
+        """What its own network minimises."""
         return jnp.zeros(())
 
 
 @dataclass(frozen=True)
 class CosinePenalty(Auxiliary):
-    """β Σ_{i≠j} cos²(θ_i, θ_j), which pushes the anchors apart."""
+    """β Σ cos²(θ_i, θ_j) over pairs of anchors, which pushes them apart."""
 
     beta: float = 1.0
     penalty: Penalty = "tensor"
@@ -44,11 +65,13 @@ class CosinePenalty(Auxiliary):
         if self.penalty not in ("tensor", "vector"):
             raise SlacklineError(f"penalty is {self.penalty!r}; it must be tensor or vector")
 
-    def loss(self, anchors: object) -> Array:
-        return self.beta * cosine_penalty(anchors, self.penalty)
+    def policy_loss(
+        self, network: Any, latent: Latent, policy: MLP, steps: Transition, action: Array
+    ) -> Array:
+        return self.beta * cosine_penalty(policy, self.penalty)
 
 
-def cosine_penalty(anchors: object, penalty: Penalty = "tensor") -> Array:
+def cosine_penalty(anchors: Any, penalty: Penalty = "tensor") -> Array:
     """Σ_{i<j} cos²(θ_i, θ_j) over unordered pairs, averaged over tensors or of the whole vector.
 
     A line has one pair, so its penalty lies in [0, 1].
@@ -65,3 +88,68 @@ def _pairwise_cosine_squared(vectors: Array) -> Array:
     squared_norms = jnp.diag(gram)
     products = squared_norms[:, None] * squared_norms[None, :]
     return jnp.sum(jnp.triu(jnp.square(gram) / jnp.maximum(products, 1e-12), k=1))
+
+
+@dataclass(frozen=True)
+class DiscriminatorReward(Auxiliary):
+    """DIAYN+R: reward + β (log q(z|s') − log p(z)), where q guesses z from where the step led.
+
+    The prior is subtracted because a bonus that is always negative makes ending the episode early
+    the best policy (CartPole drops its pole at once).
+    """
+
+    beta: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_number("beta", self.beta, low=0.0, high=1e6)
+
+    def init(
+        self, key: Array, latent: Latent, observation_size: int, action_size: int, hyper: Hyper
+    ) -> MLP:
+        return init_mlp(key, (observation_size, *hyper.discriminator_hidden, latent.size))
+
+    def bonus(self, network: MLP, latent: Latent, steps: Transition) -> Array:
+        return self.beta * log_ratio(network, latent, steps.next_observation, steps.z)
+
+    def own_loss(self, network: MLP, latent: Latent, steps: Transition, action: Array) -> Array:
+        return -jnp.mean(log_ratio(network, latent, steps.next_observation, steps.z))
+
+
+@dataclass(frozen=True)
+class DiscriminatorLoss(Auxiliary):
+    """Lc: β log q(z|s, π(s, z)) in the loss, its gradient flowing through the action to the policy."""
+
+    beta: float = 1.0
+    continuous_only = True
+
+    def __post_init__(self) -> None:
+        require_number("beta", self.beta, low=0.0, high=1e6)
+
+    def init(
+        self, key: Array, latent: Latent, observation_size: int, action_size: int, hyper: Hyper
+    ) -> MLP:
+        sizes = (observation_size + action_size, *hyper.discriminator_hidden, latent.size)
+        return init_mlp(key, sizes)
+
+    def policy_loss(
+        self, network: MLP, latent: Latent, policy: MLP, steps: Transition, action: Array
+    ) -> Array:
+        return self.beta * self.own_loss(network, latent, steps, action)
+
+    def own_loss(self, network: MLP, latent: Latent, steps: Transition, action: Array) -> Array:
+        seen = jnp.concatenate([steps.observation, action], axis=-1)
+        return -jnp.mean(log_ratio(network, latent, seen, steps.z))
+
+
+PRIOR_STD = 12.0**-0.5
+"""Standard deviation of a uniform z in [0, 1]: the fixed one of the Gaussian that guesses it, so that
+knowing nothing (always guessing the middle) earns about nothing."""
+
+
+def log_ratio(network: MLP, latent: Latent, seen: Array, z: Array) -> Array:
+    """log q(z|seen) − log p(z): a softmax over skills, or a Gaussian around a guess of z in [0, 1]."""
+    guess = network(seen)
+    if isinstance(latent, Categorical):
+        return jnp.sum(jax.nn.log_softmax(guess) * z, axis=-1) + jnp.log(float(latent.skills))
+    error = jnp.square((z - guess) / PRIOR_STD) + jnp.log(2.0 * jnp.pi * PRIOR_STD**2)
+    return -0.5 * jnp.sum(error, axis=-1)

@@ -5,16 +5,27 @@ from __future__ import annotations
 from typing import Any
 
 from slackline.errors import unknown
-from slackline.methods.auxiliary import CosinePenalty, Nothing
-from slackline.methods.conditioning import Anchors
-from slackline.methods.latent import Point, Simplex
+from slackline.methods.auxiliary import (
+    Auxiliary,
+    CosinePenalty,
+    DiscriminatorLoss,
+    DiscriminatorReward,
+)
+from slackline.methods.conditioning import Anchors, Concat
+from slackline.methods.latent import Bezier, Categorical, Interval, Members, Point, Simplex
 from slackline.methods.method import Method
 
 CATALOGUE = {
     m.name: m
     for m in (
-        Method("single", "Single policy", Point(), Anchors(), Nothing()),
-        Method("lop", "Line of policies", Simplex(anchors=2), Anchors(), CosinePenalty(beta=1.0)),
+        Method("single", "Single policy", Point(), Anchors(), Auxiliary()),
+        Method("ensemble", "Independent policies", Members(5), Anchors(), Auxiliary()),
+        Method("lop", "Line of policies", Simplex(2), Anchors(), CosinePenalty(beta=1.0)),
+        Method("cop", "Convex set of policies", Simplex(3), Anchors(), CosinePenalty(beta=1.0)),
+        Method("bop", "Bézier curve of policies", Bezier(3), Anchors(), CosinePenalty(beta=1.0)),
+        Method("diayn_r", "DIAYN+R", Categorical(10), Concat(), DiscriminatorReward(beta=1.0)),
+        Method("diayn_r_l2", "DIAYN+R L2", Interval(), Concat(), DiscriminatorReward(beta=1.0)),
+        Method("lc", "Latent-conditioned (Lc)", Interval(), Concat(), DiscriminatorLoss(beta=1.0)),
     )
 }
 

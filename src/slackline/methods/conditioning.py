@@ -5,9 +5,11 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 
+import jax.numpy as jnp
+
 from slackline.envs.api import Array
 from slackline.methods.latent import Latent
-from slackline.networks import MLP
+from slackline.networks import MLP, Layer
 
 
 class Conditioning(abc.ABC):
@@ -45,3 +47,25 @@ class Anchors(Conditioning):
 
     def at(self, latent: Latent, policy: MLP, z: Array) -> MLP:
         return policy.mix(latent.weights(z))
+
+
+@dataclass(frozen=True)
+class Concat(Conditioning):
+    """z stands beside the observation as further inputs of one network."""
+
+    def num_anchors(self, latent: Latent) -> int:
+        return 1
+
+    def input_size(self, latent: Latent, observation_size: int) -> int:
+        return observation_size + latent.size
+
+    def outputs(self, latent: Latent, policy: MLP, observation: Array, z: Array) -> Array:
+        return policy(jnp.concatenate([observation, z], axis=-1))
+
+    def at(self, latent: Latent, policy: MLP, z: Array) -> MLP:
+        """A constant input is a bias: x W_x + z W_z + b."""
+        first, *rest = policy.layers
+        observation_size = first.weight.shape[-2] - latent.size
+        weight, for_z = first.weight[:, :observation_size], first.weight[:, observation_size:]
+        absorbed = Layer(weight, first.bias + jnp.einsum("i,nio->no", z, for_z))
+        return MLP((absorbed, *rest))

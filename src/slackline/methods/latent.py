@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import abc
+import math
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from slackline.envs.api import Array
-from slackline.errors import require_count
+from slackline.errors import SlacklineError, require_count
 
 
 class Latent(abc.ABC):
@@ -41,6 +43,19 @@ class Latent(abc.ABC):
     def contains(self, z: np.ndarray) -> bool:
         """Whether z (size,) belongs to the space."""
 
+    @abc.abstractmethod
+    def shorthand(self, value: float | None) -> np.ndarray | None:
+        """The z that one number (or nothing) stands for, or None where it stands for none."""
+
+    def parse(self, z: Any) -> np.ndarray:
+        """z as an array of the space, or an error that says what a z is."""
+        array = np.asarray(np.nan if z is None else z, np.float32)
+        short = self.shorthand(None if z is None else float(array)) if array.ndim == 0 else None
+        array = array if short is None else np.asarray(short, np.float32)
+        if array.shape != (self.size,) or not np.isfinite(array).all() or not self.contains(array):
+            raise SlacklineError(f"z is {z!r}; it must be {self.describe}")
+        return array
+
 
 @dataclass(frozen=True)
 class Point(Latent):
@@ -48,7 +63,7 @@ class Point(Latent):
 
     size = 0
     num_anchors = 1
-    describe = "an empty array (there is only one policy)"
+    describe = "left out (there is only one policy)"
 
     def sample(self, key: Array, num: int) -> Array:
         return jnp.zeros((num, 0))
@@ -60,7 +75,10 @@ class Point(Latent):
         return np.zeros((1, 0), np.float32)
 
     def contains(self, z: np.ndarray) -> bool:
-        return z.shape == (0,)
+        return True
+
+    def shorthand(self, value: float | None) -> np.ndarray | None:
+        return np.zeros(0) if value is None else None
 
 
 @dataclass(frozen=True)
@@ -98,10 +116,137 @@ class Simplex(Latent):
 
     def candidates(self, shots: int) -> np.ndarray:
         if self.anchors == 2:
-            first = np.linspace(0.0, 1.0, shots) if shots > 1 else np.array([0.5])
-            return np.stack([first, 1.0 - first], axis=-1).astype(np.float32)
+            first = spread(shots)
+            return np.stack([first, 1.0 - first], axis=-1)
         return np.asarray(self.sample(jax.random.key(0), shots))
 
     def contains(self, z: np.ndarray) -> bool:
-        in_range = z.shape == (self.anchors,) and bool((z >= -1e-6).all())
-        return in_range and abs(float(z.sum()) - 1.0) <= 1e-4
+        return bool((z >= -1e-6).all()) and abs(float(z.sum()) - 1.0) <= 1e-4
+
+    def shorthand(self, value: float | None) -> np.ndarray | None:
+        return None if value is None or self.anchors != 2 else np.array([value, 1.0 - value])
+
+
+def spread(shots: int) -> np.ndarray:
+    """K values evenly over [0, 1], ends included; the middle for K = 1."""
+    return np.linspace(0.0, 1.0, shots, dtype=np.float32) if shots > 1 else np.array([0.5], np.float32)
+
+
+class _UnitInterval(Latent):
+    """z is one number in [0, 1], drawn uniformly."""
+
+    size = 1
+    describe = "one number in [0, 1]"
+
+    def sample(self, key: Array, num: int) -> Array:
+        return jax.random.uniform(key, (num, 1))
+
+    def candidates(self, shots: int) -> np.ndarray:
+        return spread(shots)[:, None]
+
+    def contains(self, z: np.ndarray) -> bool:
+        return bool(((z >= 0.0) & (z <= 1.0)).all())
+
+    def shorthand(self, value: float | None) -> np.ndarray | None:
+        return None if value is None else np.array([value])
+
+
+@dataclass(frozen=True)
+class Interval(_UnitInterval):
+    """A number in [0, 1] that the policy reads as an input; there are no anchors to combine."""
+
+    num_anchors = 1
+
+    def weights(self, z: Array) -> Array:
+        return jnp.ones((*z.shape[:-1], 1))
+
+
+@dataclass(frozen=True)
+class Bezier(_UnitInterval):
+    """A Bézier curve: θ(z) = Σ_k C(N−1, k) z^k (1−z)^(N−1−k) θ_k."""
+
+    anchors: int
+
+    def __post_init__(self) -> None:
+        require_count("anchors", self.anchors, low=3, high=64)
+
+    @property
+    def num_anchors(self) -> int:
+        return self.anchors
+
+    def weights(self, z: Array) -> Array:
+        degree = self.anchors - 1
+        terms = [
+            math.comb(degree, k) * z[..., 0] ** k * (1.0 - z[..., 0]) ** (degree - k)
+            for k in range(self.anchors)
+        ]
+        return jnp.stack(terms, axis=-1)
+
+
+class _OneHot(Latent):
+    """z is one-hot: one of a finite number of policies."""
+
+    def sample(self, key: Array, num: int) -> Array:
+        return jax.nn.one_hot(jax.random.randint(key, (num,), 0, self.size), self.size)
+
+    def contains(self, z: np.ndarray) -> bool:
+        return bool(((z == 0.0) | (z == 1.0)).all()) and float(z.sum()) == 1.0
+
+    def shorthand(self, value: float | None) -> np.ndarray | None:
+        if value is None or value not in range(self.size):
+            return None
+        return np.eye(self.size)[int(value)]
+
+    @property
+    def describe(self) -> str:
+        return f"a one-hot vector of {self.size} (or its index, 0 to {self.size - 1})"
+
+
+@dataclass(frozen=True)
+class Categorical(_OneHot):
+    """One of `skills` behaviours, told to the policy as an input."""
+
+    skills: int
+    num_anchors = 1
+
+    def __post_init__(self) -> None:
+        require_count("skills", self.skills, low=2, high=1024)
+
+    @property
+    def size(self) -> int:
+        return self.skills
+
+    def weights(self, z: Array) -> Array:
+        return jnp.ones((*z.shape[:-1], 1))
+
+    def candidates(self, shots: int) -> np.ndarray:
+        if shots > self.skills:
+            raise SlacklineError(
+                f"shots is {shots}, but this method was trained with {self.skills} skills and cannot "
+                f"try more: train it with --skills {shots}, or adapt with --shots {self.skills}"
+            )
+        return np.eye(self.skills, dtype=np.float32)[:shots]
+
+
+@dataclass(frozen=True)
+class Members(_OneHot):
+    """One of `members` policies that were trained apart. Only adaptation sees them together."""
+
+    members: int
+
+    def __post_init__(self) -> None:
+        require_count("members", self.members, low=2, high=1024)
+
+    @property
+    def size(self) -> int:
+        return self.members
+
+    @property
+    def num_anchors(self) -> int:
+        return self.members
+
+    def weights(self, z: Array) -> Array:
+        return z
+
+    def candidates(self, shots: int) -> np.ndarray:
+        return np.eye(self.members, dtype=np.float32)[:shots]

@@ -8,7 +8,7 @@ from typing import Any
 from slackline.errors import SlacklineError
 from slackline.methods.auxiliary import Auxiliary
 from slackline.methods.conditioning import Conditioning
-from slackline.methods.latent import Latent
+from slackline.methods.latent import Latent, Members, Point
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,16 @@ class Method:
         """Every setting of the parts by name, e.g. {"anchors": 2, "beta": 1.0}."""
         parts = (self.latent, self.conditioning, self.auxiliary)
         return {f.name: getattr(part, f.name) for part in parts for f in fields(part)}  # type: ignore[arg-type]
+
+    @property
+    def num_members(self) -> int:
+        """How many independent policies are trained: n times the samples for an ensemble, else 1."""
+        return self.latent.members if isinstance(self.latent, Members) else 1
+
+    @property
+    def member(self) -> Method:
+        """What one of those trains as."""
+        return replace(self, latent=Point()) if self.num_members > 1 else self
 
     def with_options(self, **options: Any) -> Method:
         """The same method with some settings changed."""

@@ -12,6 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from slackline.envs.api import Discrete
 from slackline.errors import SlacklineError, require_count
 from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
@@ -50,7 +51,11 @@ class RunConfig:
 
     def check(self) -> None:
         """Refuse a configuration that cannot run."""
-        self.resolve()
+        suite, method = self.resolve()
+        if method.auxiliary.continuous_only and isinstance(suite.env.action, Discrete):
+            raise SlacklineError(
+                f"method {method.name!r} needs continuous actions, and {suite.name} has discrete ones"
+            )
         self.hyper.check()
         require_count("number of seeds", len(self.seeds), high=10_000)
         for seed in self.seeds:

@@ -1,0 +1,1 @@
+"""Benchmarks: suites × methods, each cell a run folder."""

@@ -1,0 +1,104 @@
+"""A benchmark is a product of suites and methods; each cell is a run folder with a stable name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from slackline.adapt.kshot import adapt_many
+from slackline.errors import SlacklineError
+from slackline.store.run import RunConfig, RunFolder
+from slackline.store.scores import merge_scores, read_scores, score_table
+from slackline.subspace import load_subspaces
+from slackline.suites import suite as find_suite
+from slackline.suites.suite import TRAIN
+from slackline.training import OnTick, prepare, run_training
+
+
+@dataclass(frozen=True)
+class Adapting:
+    """How to adapt: the paper's K and M, and the fresh episodes of the final score."""
+
+    shots: int
+    episodes: int
+    score_episodes: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one suite, all seeds."""
+
+    config: RunConfig
+    adapting: Adapting
+    path: Path
+
+    @property
+    def name(self) -> str:
+        return cell_name(self.config)
+
+
+def cell_name(config: RunConfig) -> str:
+    return f"{config.suite}-{config.method}"
+
+
+def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Cell]:
+    """Lay the cells out below `out`, refusing a folder that holds anything else."""
+    cells = [Cell(config, adapting, out / cell_name(config)) for config in configs]
+    if out.exists() and not out.is_dir():
+        raise SlacklineError(f"{out}: is a file; the output must be a folder")
+    folder = RunFolder(out)
+    known = {cell.path.name for cell in cells} | {"report.html", "figures"}
+    for entry in sorted(out.iterdir()) if out.exists() else []:
+        if entry.name not in known and not (entry / "run.json").exists():
+            raise SlacklineError(
+                f"{folder.path}: holds something that is not a benchmark ({entry.name}); "
+                "choose another folder"
+            )
+    for cell in cells:
+        run = RunFolder(cell.path)
+        if not run.is_empty():
+            prepare(run, cell.config, resume=True)
+    return cells
+
+
+def run_cell(cell: Cell, on_tick: OnTick | None = None, on_adapt: Callable[[], None] | None = None) -> None:
+    """Train (or go on training) a cell, then adapt it; whatever is finished is skipped."""
+    run_training(cell.config, cell.path, resume=True, on_tick=on_tick)
+    if on_adapt is not None:
+        on_adapt()
+    adapt_run(RunFolder(cell.path), None, cell.adapting)
+
+
+def adapt_run(run: RunFolder, variations: list[str] | None, adapting: Adapting) -> pl.DataFrame:
+    """Adapt every seed of a finished run and keep the scores; None means all variations and Train."""
+    suite = find_suite(run.config().suite)
+    names = [v.name for v in (TRAIN, *suite.variations)] if variations is None else variations
+    chosen = [suite.variation(name) for name in names]
+    subspaces = load_subspaces(run.subspace_file)
+    found = adapt_many(
+        subspaces, chosen, adapting.shots, adapting.episodes, adapting.score_episodes
+    )
+    table = score_table(found, subspaces, chosen, adapting.shots)
+    merge_scores(run.scores_file, table)
+    return table
+
+
+def finished_runs(path: Path) -> list[RunFolder]:
+    """The runs in a folder that have scores: the folder itself, or its subfolders."""
+    if not path.is_dir():
+        raise SlacklineError(f"{path}: no such folder")
+    folders = [path] if (path / "run.json").exists() else sorted(p.parent for p in path.glob("*/run.json"))
+    runs = [RunFolder(folder) for folder in folders]
+    scored = [run for run in runs if run.scores_file.exists()]
+    if not scored:
+        hint = "adapt it first: slackline adapt" if runs else "no run.json in it or one level below"
+        raise SlacklineError(f"{path}: holds no scored run ({hint})")
+    return scored
+
+
+def all_scores(runs: Iterable[RunFolder]) -> pl.DataFrame:
+    """The score tables of several runs as one."""
+    return pl.concat([read_scores(run.scores_file) for run in runs])

@@ -1,0 +1,61 @@
+"""From episodes to the numbers a table shows. Only fresh-episode scores count, never selection ones."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+
+class Summary(NamedTuple):
+    """Of one method on one variation (or on the average over variations), over seeds."""
+
+    mean: float
+    std: float
+    """Standard deviation over seeds (n − 1)."""
+    num_seeds: int
+
+    @property
+    def standard_error(self) -> float:
+        return self.std / max(self.num_seeds, 1) ** 0.5
+
+
+def seed_scores(scores: pl.DataFrame) -> pl.DataFrame:
+    """Mean fresh-episode return for every (suite, method, shots, variation, seed)."""
+    return (
+        scores.filter(pl.col("phase") == "score")
+        .group_by("suite", "method", "shots", "variation", "seed", maintain_order=True)
+        .agg(pl.col("return").cast(pl.Float64).mean().alias("score"))
+    )
+
+
+def score_matrix(per_seed: pl.DataFrame, variations: list[str]) -> np.ndarray:
+    """[seeds × variations] of one method at one K, rows by seed."""
+    wide = per_seed.pivot("variation", index="seed", values="score").sort("seed")
+    return wide.select(variations).to_numpy()
+
+
+def summarise(values: np.ndarray) -> Summary:
+    """Mean ± std over seeds of values (S,)."""
+    std = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+    return Summary(float(np.mean(values)), std, len(values))
+
+
+def iqm(matrix: np.ndarray) -> float:
+    """Interquartile mean: the mean of the middle half of all runs × tasks, fractions included."""
+    values = np.sort(matrix, axis=None)
+    # Weight of each sorted value inside the middle half; the cut values count by their fraction.
+    edges = np.arange(len(values) + 1) / len(values)
+    weights = np.clip(np.minimum(edges[1:], 0.75) - np.maximum(edges[:-1], 0.25), 0.0, None)
+    return float(np.sum(weights * values) / np.sum(weights))
+
+
+def iqm_interval(matrix: np.ndarray, *, resamples: int = 2000, seed: int = 0) -> tuple[float, float]:
+    """95 % bootstrap interval of the IQM, resampling seeds within each task."""
+    generator = np.random.default_rng(seed)
+    num_seeds, num_tasks = matrix.shape
+    picks = generator.integers(num_seeds, size=(resamples, num_seeds, num_tasks))
+    resampled = np.take_along_axis(matrix[None], picks, axis=1)
+    low, high = np.percentile([iqm(sample) for sample in resampled], [2.5, 97.5])
+    return float(low), float(high)

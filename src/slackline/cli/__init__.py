@@ -1,0 +1,66 @@
+"""The `slackline` command: one file a verb. A new verb is a new file and a new line here."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+VERBS = {
+    "list": ("List", "the suites, their variations, and the methods"),
+    "train": ("Train", "train a subspace of policies on a suite's training environment"),
+    "adapt": ("Adapt", "adapt a trained run to changed environments in K shots"),
+    "bench": ("Bench", "train and adapt several methods, print the table, write the page"),
+    "report": ("Report", "print the table and write the page of finished runs"),
+}
+
+USAGE = """\
+slackline: train a subspace of policies on one environment, adapt it to many
+
+usage: slackline VERB [options]      slackline VERB --help explains the options
+
+{verbs}
+
+try it:
+  slackline train cartpole --method lop --seeds 10 --out runs/line
+  slackline adapt runs/line --variation LongPole --shots 10 --episodes 10
+  slackline bench cartpole --methods single lop --seeds 10 --out runs/bench
+"""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run the command line; exits with 2 on bad input and 130 when interrupted."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(argv: list[str]) -> int:
+    """Dispatch to a verb; returns the exit code."""
+    from slackline.errors import Interrupted, SlacklineError, unknown
+
+    if not argv or argv[0] in ("-h", "--help"):
+        verbs = "\n".join(f"  {name:8}{what}" for name, (_, what) in VERBS.items())
+        print(USAGE.format(verbs=verbs))
+        return 0
+    if argv[0] == "--version":
+        from importlib.metadata import version
+
+        print(f"slackline-rl {version('slackline-rl')}")
+        return 0
+    try:
+        verb, *rest = argv
+        if verb not in VERBS:
+            raise unknown("verb", verb, VERBS)
+        # Verbs import JAX, which takes a second: help and errors above do without it.
+        module = import_module(f"slackline.cli.{verb}")
+        module.parse(rest).run()
+    except Interrupted as error:
+        return complain(str(error), 130)
+    except SlacklineError as error:
+        return complain(f"error: {error}", 2)
+    except KeyboardInterrupt:
+        return complain("interrupted", 130)
+    return 0
+
+
+def complain(message: str, code: int) -> int:
+    print(message, file=sys.stderr)
+    return code

@@ -1,0 +1,68 @@
+"""slackline adapt"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+import tyro
+
+from slackline.cli.options import parse_as, set_up_jax
+from slackline.cli.progress import waiting
+from slackline.errors import SlacklineError
+from slackline.store.run import RunFolder
+from slackline.suites import suite as find_suite
+
+
+@dataclass
+class Adapt:
+    """Adapt a trained run to changed environments: try K z's, keep the best, score it afresh.
+
+    Every seed of the run is adapted. The scores are kept in the run folder for `slackline report`.
+    """
+
+    path: tyro.conf.Positional[Path]
+    """The run folder that `slackline train` made."""
+    variation: tuple[str, ...] = ()
+    """Variations to adapt to (`slackline list` names them). Default: all of the suite."""
+    shots: int | None = None
+    """K: how many values of z to try. Default: the suite's protocol."""
+    episodes: int | None = None
+    """Episodes for each of them. Default: the suite's protocol."""
+    score_episodes: int | None = None
+    """Fresh episodes for the final score of the chosen z. Default: the suite's protocol."""
+    devices: int | None = None
+    """CPU devices to spread the seeds over. Default: one a core."""
+    json: bool = False
+    """Print JSON for programs instead of a table for people."""
+
+    def run(self) -> None:
+        from slackline.bench.cells import Adapting, adapt_run
+        from slackline.report.tables import adaptation_json, adaptation_table, show
+
+        run = RunFolder(self.path)
+        suite = find_suite(run.config().suite)
+        if not run.finished():
+            raise SlacklineError(f"{self.path}: is not trained to the end yet; resume it first")
+        names = list(self.variation) or None
+        for name in self.variation:
+            suite.variation(name)
+        set_up_jax(self.devices)
+        protocol = suite.protocol
+        adapting = Adapting(
+            protocol.shots if self.shots is None else self.shots,
+            protocol.episodes if self.episodes is None else self.episodes,
+            protocol.score_episodes if self.score_episodes is None else self.score_episodes,
+        )
+        with waiting(f"adapting {self.path}"):
+            table: pl.DataFrame = adapt_run(run, names, adapting)
+        if self.json:
+            print(json.dumps(adaptation_json(table), indent=2))
+        else:
+            show(adaptation_table(table, suite))
+
+
+def parse(argv: list[str]) -> Adapt:
+    return parse_as("adapt", Adapt, argv)

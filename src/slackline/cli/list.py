@@ -1,0 +1,64 @@
+"""slackline list"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from slackline.cli.options import parse_as
+
+
+@dataclass
+class List:
+    """What there is: suites with their variations, and methods with their options."""
+
+    json: bool = False
+    """Print JSON for programs instead of text for people."""
+
+    def run(self) -> None:
+        found = catalogue()
+        print(json.dumps(found, indent=2) if self.json else as_text(found))
+
+
+def catalogue() -> dict[str, Any]:
+    """Everything that can be named on the command line."""
+    from slackline.methods.catalogue import CATALOGUE
+    from slackline.suites import NAMES, suite
+
+    return {
+        "suites": [
+            {
+                "name": s.name,
+                "title": s.title,
+                "horizon": s.horizon,
+                "variations": [{"name": v.name, "change": v.description} for v in s.variations],
+                "protocol": asdict(s.protocol),
+                "hyper": asdict(s.hyper),
+            }
+            for s in map(suite, NAMES)
+        ],
+        "methods": [
+            {"name": m.name, "title": m.title, "options": m.options} for m in CATALOGUE.values()
+        ],
+    }
+
+
+def as_text(found: dict[str, Any]) -> str:
+    lines = ["suites"]
+    for suite in found["suites"]:
+        protocol = suite["protocol"]
+        lines.append(
+            f"  {suite['name']}: {suite['hyper']['algorithm']}, {protocol['steps']:,} steps a seed, "
+            f"{protocol['shots']} shots × {protocol['episodes']} episodes"
+        )
+        lines += [f"    {v['name']:14}{v['change']}" for v in suite["variations"]]
+    lines += ["", "methods"]
+    for method in found["methods"]:
+        options = ", ".join(f"{name} = {value}" for name, value in method["options"].items())
+        lines.append(f"  {method['name']:12}{method['title']}" + (f" ({options})" if options else ""))
+    return "\n".join(lines)
+
+
+def parse(argv: list[str]) -> List:
+    return parse_as("list", List, argv)

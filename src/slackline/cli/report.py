@@ -1,0 +1,48 @@
+"""slackline report"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from slackline.cli.options import parse_as
+
+
+@dataclass
+class Report:
+    """Print the table and write the page of the finished runs in a folder."""
+
+    path: tyro.conf.Positional[Path]
+    """A run folder, or a folder of runs as `slackline bench` makes it."""
+    out: Path | None = None
+    """The page to write. Default: report.html in the folder."""
+    figures: Path | None = None
+    """Also draw the figures as PNG files into this folder (needs matplotlib)."""
+
+    def run(self) -> None:
+        page = publish(self.path, self.out or self.path / "report.html", self.figures)
+        print(f"page: {page}")
+
+
+def publish(path: Path, out: Path, figures: Path | None = None) -> Path:
+    """Print every suite's table and write the page."""
+    from slackline.report.page import write_page
+    from slackline.report.results import load_results
+    from slackline.report.tables import benchmark_table, show
+
+    results = load_results(path)
+    for suite in results.suites:
+        for shots in suite.shots:
+            show(benchmark_table(suite, shots))
+    if figures is not None:
+        from slackline.report.figures import draw_figures
+
+        for file in draw_figures(results, figures):
+            print(f"figure: {file}")
+    return write_page(results, out)
+
+
+def parse(argv: list[str]) -> Report:
+    return parse_as("report", Report, argv)

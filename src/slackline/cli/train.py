@@ -1,0 +1,106 @@
+"""slackline train"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import tyro
+
+from slackline.cli.options import Count, first_word, parse_as, set_up_jax
+from slackline.cli.progress import human, training_bar
+from slackline.errors import require_count, require_number
+from slackline.learn.hyper import Hyper
+from slackline.store.run import RunFolder
+from slackline.suites import suite as find_suite
+
+
+@dataclass
+class Train:
+    """Train a subspace of policies on a suite's training environment.
+
+    Everything is kept in the output folder. An interrupted training continues exactly where its
+    last checkpoint was when the same command is given with --resume.
+    """
+
+    suite: tyro.conf.Positional[str]
+    """What to train on (`slackline list` names the suites)."""
+    method: str = "lop"
+    """How to train (`slackline list` names the methods)."""
+    seeds: int = 1
+    """How many seeds to train, all in one compiled program."""
+    first_seed: int = 0
+    """The seeds are first_seed, first_seed + 1, …"""
+    steps: Count | None = None
+    """Environment steps per seed (8e6 and 8M will do). Default: the suite's protocol."""
+    out: Path | None = None
+    """Folder to keep the run in. Default: runs/SUITE-METHOD."""
+    resume: bool = False
+    """Continue the run in the output folder (or begin it, if there is none)."""
+    beta: float | None = None
+    """Weight of the method's auxiliary term. Default: the method's."""
+    penalty: Literal["tensor", "vector"] | None = None
+    """Anchors compared tensor by tensor, or as whole vectors. Default: the method's."""
+    anchors: int | None = None
+    """How many anchors span the subspace. Default: the method's."""
+    checkpoint_seconds: float = 30.0
+    """How often the whole training state is saved."""
+    devices: int | None = None
+    """CPU devices to spread the seeds over. Default: one a core."""
+    hyper: Hyper = field(default_factory=Hyper)
+    """Hyper-parameters; the defaults are the paper's for the suite."""
+
+    def run(self) -> None:
+        from slackline.training import configure, run_training
+
+        require_count("seeds", self.seeds, high=10_000)
+        require_number("checkpoint_seconds", self.checkpoint_seconds, low=0.0)
+        config = configure(
+            self.suite,
+            self.method,
+            seeds=tuple(range(self.first_seed, self.first_seed + self.seeds)),
+            steps=self.steps,
+            hyper=self.hyper,
+            **self.options,
+        )
+        set_up_jax(self.devices)
+        out = self.out or Path("runs") / f"{self.suite}-{self.method}"
+        with training_bar(f"{self.method} on {self.suite}") as on_tick:
+            run_training(
+                config,
+                out,
+                resume=self.resume,
+                on_tick=on_tick,
+                checkpoint_seconds=self.checkpoint_seconds,
+            )
+        print(outcome(RunFolder(out)))
+        print(f"next: slackline adapt {out}")
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The method's options that were given."""
+        given = {"beta": self.beta, "penalty": self.penalty, "anchors": self.anchors}
+        return {name: value for name, value in given.items() if value is not None}
+
+
+def outcome(run: RunFolder) -> str:
+    """One line about a finished training."""
+    config, seconds = run.config(), run.read()["provenance"]["training_seconds"]
+    last = run.read_progress()[-1]
+    returns = np.array([np.nan if r is None else r for r in last["return"]])
+    total = config.iterations * config.hyper.steps_per_iteration * len(config.seeds)
+    return (
+        f"trained {config.method} on {config.suite}: {len(config.seeds)} seeds × {config.steps:,} "
+        f"steps in {seconds:.1f} s ({human(total / max(seconds, 1e-9))} steps/s), "
+        f"last return {np.nanmean(returns):.1f} ± {np.nanstd(returns):.1f}; kept in {run.path}"
+    )
+
+
+def parse(argv: list[str]) -> Train:
+    """The suite decides what the hyper-parameters' defaults are, so it is looked at first."""
+    name = first_word(argv)
+    hyper = find_suite(name).hyper if name else Hyper()
+    default = Train(suite=tyro.MISSING, hyper=hyper)
+    return parse_as("train", Train, argv, default)

@@ -1,0 +1,585 @@
+"""One self-contained HTML page: opens offline, needs nothing beside it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slackline.bench.stats import Summary, iqm, iqm_interval, summarise
+from slackline.errors import SlacklineError
+from slackline.methods.method import Method
+from slackline.paper import CITATION, paper_average, paper_score
+from slackline.report.charts import (
+    Figure,
+    adapting_methods,
+    chosen_chart,
+    colour_index,
+    digits_for,
+    mean_over_seeds,
+    places,
+    return_range,
+    scores_chart,
+    selection_chart,
+    single_matrix,
+    single_mean,
+    training_chart,
+)
+from slackline.report.markup import Html, asset, element, fill, join, script_json
+from slackline.report.results import Results, RunResult, SuiteResult
+from slackline.store.files import write_atomic
+
+BEYOND_NOISE = 2.0
+"""A difference of fewer standard errors than this is called noise."""
+
+
+class Charts:
+    """The figures of a page, each with the element it is drawn into."""
+
+    def __init__(self) -> None:
+        self.figures: dict[str, Figure] = {}
+
+    def add(self, figure: Figure, label: str) -> Html:
+        """Keep a figure; the label is what a screen reader says."""
+        name = f"chart-{len(self.figures)}"
+        self.figures[name] = figure
+        height = f"height:{figure['layout']['height']}px"
+        return element("div", id=name, class_="chart", role="img", aria_label=label, style=height)
+
+
+def write_page(results: Results, out: Path) -> Path:
+    """Write the page of some results; `out` is replaced whole or not at all."""
+    page = render(results)
+    if out.is_dir():
+        raise SlacklineError(f"{out}: is a folder; the page needs a file name")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(out, page.encode())
+    except OSError as error:
+        raise SlacklineError(f"{out}: cannot be written ({error.strerror})") from None
+    return out
+
+
+def render(results: Results) -> str:
+    """The page as text."""
+    from plotly.offline import get_plotlyjs
+
+    charts = Charts()
+    suites = [suite_section(result, charts) for result in results.suites]
+    titles = ", ".join(result.suite.title for result in results.suites)
+    return fill(
+        "page.html",
+        title=f"Slackline report: {titles}",
+        heading=f"{titles}: adapting without retraining",
+        navigation=navigation(results),
+        suites=join(*suites),
+        citation=CITATION,
+        style=asset("page.css"),
+        script=asset("page.js"),
+        charts=script_json(charts.figures),
+        plotly=Html(get_plotlyjs()),
+    )
+
+
+def navigation(results: Results) -> Html:
+    """Links to the suites, where there are several."""
+    if len(results.suites) < 2:
+        return Html()
+    links = [
+        element("a", result.suite.title, href=f"#{result.suite.name}") for result in results.suites
+    ]
+    return element("nav", *links, aria_label="Suites")
+
+
+def suite_section(result: SuiteResult, charts: Charts) -> Html:
+    name = result.suite.name
+    panels = {f"K = {shots}": shots_panel(result, shots, charts) for shots in result.shots}
+    tabs, body = tabbed(
+        f"{name}-shots", "Number of z tried", panels, start=result.shots.index(result.main_shots)
+    )
+    return fill(
+        "suite.html",
+        anchor=name,
+        title=result.suite.title,
+        tabs=tabs,
+        panels=body,
+        training=training_section(result, charts),
+        provenance=provenance_section(result),
+    )
+
+
+def tabbed(name: str, label: str, panels: dict[str, Html], *, start: int = 0) -> tuple[Html, Html]:
+    """(the row of tabs, the panels); one panel alone needs no tabs."""
+    if len(panels) == 1:
+        return Html(), next(iter(panels.values()))
+    buttons, bodies = [], []
+    for i, (title, body) in enumerate(panels.items()):
+        tab, panel = f"{name}-tab-{i}", f"{name}-panel-{i}"
+        chosen = i == start
+        buttons.append(
+            element(
+                "button",
+                title,
+                type="button",
+                role="tab",
+                id=tab,
+                aria_controls=panel,
+                aria_selected="true" if chosen else "false",
+                tabindex=None if chosen else "-1",
+            )
+        )
+        hidden = None if chosen else ""
+        bodies.append(
+            element("div", body, role="tabpanel", id=panel, aria_labelledby=tab, hidden=hidden)
+        )
+    caption = element("span", label, class_="tabs-label", id=f"{name}-label")
+    row = element("div", *buttons, role="tablist", class_="tabs", aria_labelledby=f"{name}-label")
+    return element("div", caption, row, class_="tab-row"), join(*bodies)
+
+
+def shots_panel(result: SuiteResult, shots: int, charts: Charts) -> Html:
+    """Everything measured at one K."""
+    if not result.variations(shots):
+        return element(
+            "p", f"No variation was measured for every method at K = {shots}.", class_="headline"
+        )
+    return fill(
+        "shots.html",
+        shots=shots,
+        headline=headline(result, shots),
+        verdict=verdict(result, shots),
+        cards=average_cards(result, shots),
+        legend=scores_legend(result, shots),
+        scores=charts.add(scores_chart(result, shots), scores_label(result, shots)),
+        table=score_table(result, shots),
+        conditions=conditions(result, shots),
+        selection=selection_sections(result, shots, charts),
+    )
+
+
+# In words
+
+
+def averages(result: SuiteResult, shots: int) -> dict[str, Summary]:
+    """Each method's average over variations, summarised over seeds."""
+    return {
+        method.name: summarise(result.matrix(method.name, shots).mean(axis=1))
+        for method in result.methods(shots)
+    }
+
+
+def headline(result: SuiteResult, shots: int) -> str:
+    """Who scores what, on average."""
+    digits, found = digits_for(result, shots), averages(result, shots)
+    titles = {method.name: method.title for method in result.methods(shots)}
+    where = changed_environments(result, shots)
+    if {"single", "lop"} <= set(found):
+        line, single = found["lop"], found["single"]
+        return (
+            f"{where}, the line of policies scores {line.mean:.{digits}f}, "
+            f"the single policy {single.mean:.{digits}f}."
+        )
+    listed = ", ".join(f"{titles[name]} {s.mean:.{digits}f}" for name, s in found.items())
+    return f"{where}: {listed}."
+
+
+def changed_environments(result: SuiteResult, shots: int) -> str:
+    names = result.variations(shots)
+    if len(names) == 1:
+        return f"On one changed {result.suite.title} ({names[0]})"
+    return f"Averaged over {len(names)} changed {result.suite.title}s"
+
+
+def verdict(result: SuiteResult, shots: int) -> str:
+    """Whether the line beats the single policy, and whether that could be chance."""
+    found = averages(result, shots)
+    if not {"single", "lop"} <= set(found):
+        return "Mean of the seeds on fresh episodes, with its standard error."
+    line, single = found["lop"], found["single"]
+    digits, gap = digits_for(result, shots), line.mean - single.mean
+    if f"{abs(gap):.{digits}f}" == f"{0:.{digits}f}":
+        return "There is no difference between them at this precision."
+    standing = f"The line is {'ahead' if gap > 0 else 'behind'} by {abs(gap):.{digits}f}"
+    if min(line.num_seeds, single.num_seeds) < 2:
+        return f"{standing}. One seed says nothing about chance: train more to know."
+    error = float(np.hypot(line.standard_error, single.standard_error))
+    if abs(gap) < BEYOND_NOISE * error:
+        judged = "within the noise: these seeds cannot tell the two apart"
+    else:
+        judged = f"more than {BEYOND_NOISE:g} standard errors, so hardly chance"
+    return f"{standing}, with a standard error of {error:.{digits}f}: {judged}."
+
+
+def conditions(result: SuiteResult, shots: int) -> str:
+    """Under what conditions the table's numbers were measured."""
+    rows = result.scores.filter(shots=shots)
+    names = {method.name for method in result.methods(shots)}
+    runs = [run for run in result.runs if run.config.method in names]
+    trained = [f"{len(r.config.seeds)} seeds × {r.config.steps:,} steps" for r in runs]
+    if len(set(trained)) == 1:
+        budget = f"Trained with {trained[0].replace('1 seeds', '1 seed')} for each method"
+    else:
+        budget = "Trained with " + ", ".join(
+            f"{words} ({run.method.title})" for words, run in zip(trained, runs, strict=True)
+        )
+    tried = _episodes(rows.filter(phase="select"))
+    fresh = _episodes(rows.filter(phase="score"))
+    return (
+        f"{budget}. Adapted with K = {shots}: at most {shots} values of z, {tried} episodes each; "
+        f"the chosen one was then scored on {fresh} fresh episodes. Mean ± standard deviation over "
+        "seeds; best measured method in bold. IQM is the mean of the middle half of all "
+        "seeds × variations, with a bootstrapped 95 % interval."
+    )
+
+
+def _episodes(rows: Any) -> str:
+    """How many episodes each candidate was run for; a range where runs differ."""
+    counts = rows.group_by("method", "seed", "variation", "candidate").len()["len"]
+    low, high = counts.min() or 0, counts.max() or 0
+    return f"{low}" if low == high else f"{low} to {high}"
+
+
+# The score table
+
+
+def average_cards(result: SuiteResult, shots: int) -> Html:
+    """The averages in large type, one card a method."""
+    digits, found = digits_for(result, shots), averages(result, shots)
+    cards = []
+    for method in result.methods(shots):
+        summary = found[method.name]
+        paper = paper_average(result.suite.name, method.name, shots)
+        several = summary.num_seeds > 1
+        error = f"± {summary.standard_error:.{digits}f} standard error" if several else "one seed"
+        cards.append(
+            element(
+                "div",
+                element("span", method.title, class_="card-title"),
+                element("span", f"{summary.mean:.{digits}f}", class_="card-number"),
+                element("span", error, class_="card-small"),
+                element("span", f"paper’s {paper:g}" if paper else "", class_="card-small"),
+                class_=f"card c{colour_index(method)}",
+            )
+        )
+    return element("div", *cards, class_="cards")
+
+
+def scores_legend(result: SuiteResult, shots: int) -> Html:
+    items = [
+        element("li", swatch(f"square c{colour_index(method)}"), method.title)
+        for method in result.methods(shots)
+    ]
+    if result.runs and max(len(run.config.seeds) for run in result.runs) > 1:
+        items.append(element("li", swatch("whisker"), "± standard deviation over seeds"))
+    if has_paper(result, shots):
+        items.append(element("li", swatch("diamond"), "the paper’s"))
+    return element("ul", *items, class_="legend")
+
+
+def swatch(kind: str) -> Html:
+    return element("span", class_=f"swatch {kind}", aria_hidden="true")
+
+
+def scores_label(result: SuiteResult, shots: int) -> str:
+    return (
+        f"Bar chart of the score on {len(result.variations(shots))} variations of "
+        f"{result.suite.title}, K = {shots}. The table below holds its numbers."
+    )
+
+
+def has_paper(result: SuiteResult, shots: int) -> bool:
+    """Whether the paper reports anything at this K for these methods."""
+    return any(
+        paper_score(result.suite.name, method.name, name, shots)
+        for method in result.methods(shots)
+        for name in result.variations(shots)
+    )
+
+
+def score_table(result: SuiteResult, shots: int) -> Html:
+    """Variations × methods, measured beside the paper's."""
+    methods, paper = result.methods(shots), has_paper(result, shots)
+    body = [variation_row(result, name, shots, paper) for name in result.variations(shots)]
+    foot = [average_row(result, shots, paper), iqm_row(result, shots, paper)]
+    foot += train_row(result, shots, paper)
+    caption = f"{result.suite.title}: return on fresh episodes after adapting with K = {shots}"
+    table = element(
+        "table",
+        element("caption", caption),
+        table_head(methods, paper),
+        element("tbody", *body),
+        element("tbody", *foot, class_="foot"),
+    )
+    return scroll_box(table, caption)
+
+
+def scroll_box(content: Html, label: str) -> Html:
+    """A box that scrolls sideways by itself, so that the page never does."""
+    return element("div", content, class_="scroll", role="region", aria_label=label, tabindex="0")
+
+
+def table_head(methods: list[Method], paper: bool) -> Html:
+    span = "2" if paper else None
+    corner = element("th", "Variation", scope="col", rowspan=span)
+    scope = "colgroup" if paper else "col"
+    names = [element("th", m.title, scope=scope, colspan=span) for m in methods]
+    rows = [element("tr", corner, *names)]
+    if paper:
+        pair = element("th", "measured", scope="col") + element(
+            "th", "paper’s", scope="col", class_="paper"
+        )
+        rows.append(element("tr", Html(pair * len(methods))))
+    return element("thead", *rows)
+
+
+def table_row(
+    head: str, small: str, cells: list[str], quoted: list[str] | None, best: set[int], class_: str = ""
+) -> Html:
+    """A row: its name, then for each method what was measured and what the paper quotes."""
+    label = element("small", small) if small else ""
+    parts = [element("th", head, label, scope="row")]
+    for i, cell in enumerate(cells):
+        emphasised = element("strong", cell) if i in best else cell
+        parts.append(element("td", emphasised, class_="best" if i in best else None))
+        if quoted is not None:
+            parts.append(element("td", quoted[i], class_="paper"))
+    return element("tr", *parts, class_=class_ or None)
+
+
+def best_of(values: list[float], digits: int) -> set[int]:
+    """The largest values, ties at the shown precision included; nothing to win alone."""
+    shown = [round(value, digits) for value in values]
+    finite = [value for value in shown if np.isfinite(value)]
+    if len(values) < 2 or not finite:
+        return set()
+    return {i for i, value in enumerate(shown) if value == max(finite)}
+
+
+def variation_row(result: SuiteResult, name: str, shots: int, paper: bool) -> Html:
+    column, digits = result.variations(shots).index(name), digits_for(result, shots)
+    methods = result.methods(shots)
+    found = [summarise(result.matrix(m.name, shots)[:, column]) for m in methods]
+    theirs = [paper_score(result.suite.name, m.name, name, shots) for m in methods]
+    quoted = [f"{t.mean:g} ± {t.std:g}" if t else "–" for t in theirs]
+    return table_row(
+        name,
+        result.suite.variation(name).description,
+        [plus_minus(summary, digits) for summary in found],
+        quoted if paper else None,
+        best_of([summary.mean for summary in found], digits),
+    )
+
+
+def plus_minus(summary: Summary, digits: int) -> str:
+    if not np.isfinite(summary.mean):
+        return "–"
+    return f"{summary.mean:.{digits}f} ± {summary.std:.{digits}f}"
+
+
+def average_row(result: SuiteResult, shots: int, paper: bool) -> Html:
+    digits, found = digits_for(result, shots), averages(result, shots)
+    theirs = [paper_average(result.suite.name, name, shots) for name in found]
+    return table_row(
+        "Average",
+        f"of {len(result.variations(shots))} variations",
+        [plus_minus(summary, digits) for summary in found.values()],
+        [f"{t:g}" if t is not None else "–" for t in theirs] if paper else None,
+        best_of([summary.mean for summary in found.values()], digits),
+    )
+
+
+def iqm_row(result: SuiteResult, shots: int, paper: bool) -> Html:
+    digits = digits_for(result, shots)
+    cells, values = [], []
+    for method in result.methods(shots):
+        matrix = result.matrix(method.name, shots)
+        low, high = iqm_interval(matrix)
+        values.append(iqm(matrix))
+        cells.append(f"{values[-1]:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]")
+    quoted = [""] * len(cells) if paper else None
+    return table_row("IQM", "with 95 % interval", cells, quoted, best_of(values, digits))
+
+
+def train_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
+    """The training environment, where any method was scored on it."""
+    digits = digits_for(result, shots)
+    scores = [result.train_scores(method.name, shots) for method in result.methods(shots)]
+    if all(values is None for values in scores):
+        return []
+    cells = ["–" if values is None else plus_minus(summarise(values), digits) for values in scores]
+    quoted = [""] * len(cells) if paper else None
+    small = "the unchanged environment, not averaged"
+    return [table_row("Train", small, cells, quoted, set(), class_="train")]
+
+
+# Return against z
+
+
+def selection_sections(result: SuiteResult, shots: int, charts: Charts) -> Html:
+    """One pair of sections for every method that had a choice, behind tabs where there are several."""
+    methods = adapting_methods(result, shots)
+    if not methods:
+        return Html()
+    panels = {method.title: selection_section(result, method, shots, charts) for method in methods}
+    tabs, body = tabbed(f"{result.suite.name}-{shots}-method", "Method", panels)
+    return join(tabs, body)
+
+
+def selection_section(result: SuiteResult, method: Method, shots: int, charts: Charts) -> Html:
+    y_range = return_range(result, method, shots)
+    panels = []
+    for name in result.variations(shots):
+        figure = selection_chart(result, method, name, shots, y_range)
+        drawn = charts.add(figure, selection_label(result, method, name, shots))
+        caption = element(
+            "figcaption",
+            element("b", name),
+            element("small", result.suite.variation(name).description),
+        )
+        panels.append(element("figure", caption, drawn))
+    label = f"Stacked bar chart: how often each z was chosen with {method.title}, by variation."
+    return fill(
+        "selection.html",
+        explanation=selection_explanation(result, method, shots),
+        legend=selection_legend(result, method, shots),
+        charts=join(*panels),
+        chosen=charts.add(chosen_chart(result, method, shots), label),
+    )
+
+
+def selection_explanation(result: SuiteResult, method: Method, shots: int) -> str:
+    found = result.selection(method.name, result.variations(shots)[0], shots)
+    what = "values of z" if found.axis_title == "z" else "candidates"
+    return (
+        f"{method.title}: each of the {len(found.zs)} {what} is one policy, tried on each changed "
+        f"environment. Returns are those of the selection episodes, so a peak may be partly luck; the "
+        "table’s scores come from fresh ones. Each seed is a training run of its own, and its z need not "
+        "mean what another seed’s z means."
+    )
+
+
+def selection_legend(result: SuiteResult, method: Method, shots: int) -> Html:
+    colour, several = colour_index(method), max(len(r.config.seeds) for r in result.runs) > 1
+    items = [element("li", swatch(f"stroke c{colour}"), "mean over seeds" if several else "return")]
+    if several:
+        items.append(element("li", swatch(f"thin c{colour}"), "one seed"))
+    items.append(element("li", swatch(f"diamond c{colour}"), "what a seed chose"))
+    if single_matrix(result, shots) is not None:
+        items.append(element("li", swatch("dash c0"), "single policy’s score"))
+    return element("ul", *items, class_="legend")
+
+
+def selection_label(result: SuiteResult, method: Method, name: str, shots: int) -> str:
+    """The panel in a sentence, for those who do not see it."""
+    found, digits = result.selection(method.name, name, shots), digits_for(result, shots)
+    mean = mean_over_seeds(found.returns)
+    if not np.isfinite(mean).any():
+        return f"Return against z on {name}: nothing was measured."
+    best = int(np.nanargmax(mean))
+    single = single_mean(result, name, shots)
+    beside = "" if single is None else f"; the single policy scores {single:.{digits}f}"
+    return (
+        f"Return against z on {name}: the mean over seeds is highest, {mean[best]:.{digits}f}, "
+        f"at {places(found)[best]}{beside}."
+    )
+
+
+# Training and provenance
+
+
+def training_section(result: SuiteResult, charts: Charts) -> Html:
+    figure = training_chart(result)
+    if not figure["data"]:
+        return element("p", "No episode ended during training, so there is no curve to draw.")
+    methods = ", ".join(run.method.title for run in result.runs)
+    return charts.add(figure, f"Training curves: return against environment steps, {methods}.")
+
+
+def provenance_section(result: SuiteResult) -> Html:
+    """The commands, then every run, then the hyper-parameters."""
+    commands = dict.fromkeys(str(run.provenance.get("command", "unknown")) for run in result.runs)
+    listing = element("pre", element("code", "\n".join(commands)), tabindex="0")
+    runs = scroll_box(run_table(result.runs), "Runs")
+    hyper = element(
+        "details",
+        element("summary", "Hyper-parameters"),
+        scroll_box(hyper_table(result.runs), "Hyper-parameters"),
+    )
+    return join(listing, runs, hyper)
+
+
+def run_table(runs: list[RunResult]) -> Html:
+    """A column a run."""
+    facts = [run_facts(run) for run in runs]
+    head = element(
+        "tr", element("th", "Run folder", scope="col"), *[element("th", r.folder, scope="col") for r in runs]
+    )
+    rows = [
+        element("tr", element("th", name, scope="row"), *[element("td", f[name]) for f in facts])
+        for name in facts[0]
+    ]
+    return element("table", element("thead", head), element("tbody", *rows), class_="facts")
+
+
+def run_facts(run: RunResult) -> dict[str, str]:
+    made, config = run.provenance, run.config
+    seeds = ", ".join(str(seed) for seed in config.seeds)
+    return {
+        "Method": run.method.title,
+        "Options": named_values(run.method.options) or "none",
+        "Seeds": seeds if len(config.seeds) <= 20 else f"{len(config.seeds)} seeds",
+        "Steps per seed": f"{config.steps:,}",
+        "Training time, all seeds": duration(made.get("training_seconds")),
+        "Started": moment(made.get("created")),
+        "Finished": moment(made.get("finished")),
+        "Machine": str(made.get("machine", "unknown")),
+        "Versions": named_values(made.get("versions")),
+    }
+
+
+def named_values(values: object) -> str:
+    if not isinstance(values, dict):
+        return "" if values is None else str(values)
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def moment(value: object) -> str:
+    """An ISO time as people write it."""
+    return str(value).replace("T", " ").replace("+00:00", " UTC") if value else "unknown"
+
+
+def duration(seconds: object) -> str:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        return "unknown"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def hyper_table(runs: list[RunResult]) -> Html:
+    """One column where all runs agree, else a column a run."""
+    every = [asdict(run.config.hyper) for run in runs]
+    same = all(values == every[0] for values in every)
+    shown = every[:1] if same else every
+    titles = ["all runs"] if same and len(runs) > 1 else [run.folder for run in runs][: len(shown)]
+    head = element("tr", element("th", "Setting", scope="col"), *[element("th", t, scope="col") for t in titles])
+    rows = [
+        element(
+            "tr",
+            element("th", name.replace("_", " "), scope="row"),
+            *[element("td", plain(values[name])) for values in shown],
+        )
+        for name in every[0]
+    ]
+    return element("table", element("thead", head), element("tbody", *rows), class_="facts")
+
+
+def plain(value: object) -> str:
+    """A setting without Python's punctuation."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return " × ".join(str(item) for item in value) or "none"
+    return str(value)

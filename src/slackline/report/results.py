@@ -1,0 +1,177 @@
+"""What the report shows, read from run folders and nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from slackline.bench.cells import all_scores, finished_runs
+from slackline.bench.stats import score_matrix, seed_scores
+from slackline.errors import SlacklineError
+from slackline.methods.catalogue import method as find_method
+from slackline.methods.method import Method
+from slackline.store.run import RunConfig
+from slackline.suites import suite as find_suite
+from slackline.suites.suite import TRAIN, Suite
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """One run: what was trained, by which command, and how training went."""
+
+    folder: str
+    config: RunConfig
+    method: Method
+    provenance: dict[str, Any]
+    progress: list[dict[str, Any]]
+    """One entry per stride: steps, seconds, and per-seed lists of return, losses, …"""
+
+    def curve(self) -> tuple[np.ndarray, np.ndarray]:
+        """Training curve: steps (P,) and returns (P, S), NaN where no episode ended."""
+        try:
+            steps = np.array([point["steps"] for point in self.progress], float)
+            rows = [[np.nan if r is None else r for r in point["return"]] for point in self.progress]
+            return steps, np.array(rows, float).reshape(len(steps), len(self.config.seeds))
+        except (KeyError, TypeError, ValueError) as error:
+            raise SlacklineError(
+                f"{self.folder}/progress.jsonl: is corrupt ({type(error).__name__}: {error})"
+            ) from None
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The candidates one method tried on one variation, and the one each seed kept."""
+
+    seeds: list[int]
+    zs: list[list[float]]
+    """The K values of z tried."""
+    returns: np.ndarray
+    """Mean selection return, (S, K); NaN where nothing was measured."""
+    errors: np.ndarray
+    """Its standard error over the selection episodes, (S, K)."""
+    chosen: np.ndarray
+    """Index of the candidate each seed kept, (S,)."""
+
+    @property
+    def positions(self) -> np.ndarray:
+        """Where the candidates stand on an axis: a line's first coordinate, else their number."""
+        if all(1 <= len(z) <= 2 for z in self.zs):
+            return np.array([z[0] for z in self.zs])
+        return np.arange(len(self.zs), dtype=float)
+
+    @property
+    def axis_title(self) -> str:
+        return "z" if all(1 <= len(z) <= 2 for z in self.zs) else "candidate"
+
+
+@dataclass(frozen=True)
+class SuiteResult:
+    """All runs on one suite."""
+
+    suite: Suite
+    runs: list[RunResult]
+    scores: pl.DataFrame
+    """Every episode of these runs, as in `slackline.store.scores.SCHEMA`."""
+
+    @property
+    def shots(self) -> list[int]:
+        """The K's that were measured."""
+        return sorted(self.scores["shots"].unique())
+
+    @property
+    def main_shots(self) -> int:
+        """The K to show first: the largest measured up to the paper's 10, else the smallest."""
+        return max((k for k in self.shots if k <= 10), default=self.shots[0])
+
+    def variations(self, shots: int) -> list[str]:
+        """The variations that every run was adapted to, in the suite's order, without Train."""
+        measured = [
+            set(self.scores.filter(method=run.config.method, shots=shots)["variation"].unique())
+            for run in self.runs
+            if not self.scores.filter(method=run.config.method, shots=shots).is_empty()
+        ]
+        common = set.intersection(*measured) if measured else set()
+        return [v.name for v in self.suite.variations if v.name in common]
+
+    def methods(self, shots: int) -> list[Method]:
+        """The methods measured at K, in the order of the catalogue."""
+        present = set(self.scores.filter(shots=shots)["method"].unique())
+        return [run.method for run in self.runs if run.method.name in present]
+
+    def matrix(self, method: str, shots: int) -> np.ndarray:
+        """Fresh-episode scores of one method, [seeds × variations]."""
+        per_seed = seed_scores(self.scores.filter(method=method, shots=shots))
+        return score_matrix(per_seed, self.variations(shots))
+
+    def train_scores(self, method: str, shots: int) -> np.ndarray | None:
+        """Fresh-episode scores on the training environment, (S,), if it was evaluated."""
+        rows = seed_scores(
+            self.scores.filter(method=method, shots=shots, variation=TRAIN.name)
+        )
+        return rows.sort("seed")["score"].to_numpy() if len(rows) else None
+
+    def selection(self, method: str, variation: str, shots: int) -> Selection:
+        """What adaptation tried and chose."""
+        rows = self.scores.filter(method=method, variation=variation, shots=shots)
+        tried = rows.filter(phase="select")
+        seeds, numbers = sorted(tried["seed"].unique()), sorted(tried["candidate"].unique())
+        z_of = dict(tried.select("candidate", "z").unique("candidate").iter_rows())
+        kept = dict(rows.filter(phase="score").select("seed", "candidate").unique("seed").iter_rows())
+        returns = np.full((len(seeds), len(numbers)), np.nan)
+        errors = np.full_like(returns, np.nan)
+        value = pl.col("return").cast(pl.Float64)
+        cells = tried.group_by("seed", "candidate").agg(
+            value.mean().alias("mean"), (value.std() / value.count().sqrt()).alias("error")
+        )
+        for seed, number, mean, error in cells.iter_rows():
+            at = seeds.index(seed), numbers.index(number)
+            returns[at] = np.nan if mean is None else mean
+            errors[at] = np.nan if error is None else error
+        try:
+            chosen = np.array([numbers.index(kept[seed]) for seed in seeds], int)
+        except (KeyError, ValueError):
+            raise SlacklineError(
+                f"the scores of {method} on {variation} at K = {shots} name a candidate "
+                "that was never tried; adapt that run again: slackline adapt"
+            ) from None
+        return Selection(seeds, [list(z_of[n]) for n in numbers], returns, errors, chosen)
+
+
+@dataclass(frozen=True)
+class Results:
+    """Everything below one folder."""
+
+    path: Path
+    suites: list[SuiteResult]
+
+
+def load_results(path: Path) -> Results:
+    """Read every scored run in a folder."""
+    from slackline.methods.catalogue import CATALOGUE
+
+    by_suite: dict[str, list] = defaultdict(list)
+    for run in finished_runs(path):
+        by_suite[run.config().suite].append(run)
+    order = list(CATALOGUE)
+    suites = []
+    for name, runs in by_suite.items():
+        runs.sort(key=lambda run: order.index(run.config().method))
+        results = [_run_result(run) for run in runs]
+        suites.append(SuiteResult(find_suite(name), results, all_scores(runs)))
+    return Results(path, suites)
+
+
+def _run_result(run: Any) -> RunResult:
+    config = run.config()
+    return RunResult(
+        folder=run.path.name,
+        config=config,
+        method=find_method(config.method, **config.options),
+        provenance=run.read()["provenance"],
+        progress=run.read_progress(),
+    )
