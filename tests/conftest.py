@@ -1,13 +1,24 @@
-"""Tests run with strict promotion: an accidental broadcast or a mixed dtype is an error."""
+"""Tests run with strict rank promotion: an accidental broadcast is an error.
+
+Strict dtype promotion is a fixture, not a setting, because Optax's Adam mixes ints and floats.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import jax
 import pytest
 
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")
-jax.config.update("jax_numpy_dtype_promotion", "strict")
+
+
+@pytest.fixture
+def strict_dtypes() -> Iterator[None]:
+    """Mixing dtypes is an error while this fixture is in use."""
+    with jax.numpy_dtype_promotion("strict"):
+        yield
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

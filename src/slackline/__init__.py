@@ -1,10 +1,10 @@
 """Slackline: train a subspace of policies on one environment, adapt it to many.
 
-    import slackline as sl
+import slackline as sl
 
-    line = sl.train("cartpole", method="lop", seed=0)
-    result = line.adapt("LongPole", shots=10)
-    action = line.at(result.z)(observation)
+line = sl.train("cartpole", method="lop", seed=0)
+result = line.adapt("LongPole", shots=10)
+action = line.at(result.z)(observation)
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ class SlacklineError(Exception):
     """Bad input or an unusable file. The command line prints it as one line and exits with 2."""
 
 
-class Interrupted(SlacklineError):
+class Interrupted(SlacklineError):  # noqa: N818
     """Training was stopped on request; the last checkpoint is kept."""
 
 
@@ -32,7 +32,7 @@ def require_number(
     high: float = math.inf,
     above: float = -math.inf,
 ) -> None:
-    """Refuse a value that is NaN, infinite or outside [low, high], or not strictly above `above`."""
+    """Refuse a value that is NaN, infinite, outside [low, high], or not strictly above `above`."""
     bounds = [
         f"greater than {above:g}" if above > -math.inf else "",
         f"at least {low:g}" if low > -math.inf else "",

@@ -35,7 +35,9 @@ class Layer(NamedTuple):
         num_anchors, fan_in, fan_out = self.weight.shape
         scaled = coefficients[..., :, None] * x[..., None, :]
         stacked = scaled.reshape(*x.shape[:-1], num_anchors * fan_in)
-        return stacked @ self.weight.reshape(num_anchors * fan_in, fan_out) + coefficients @ self.bias
+        return (
+            stacked @ self.weight.reshape(num_anchors * fan_in, fan_out) + coefficients @ self.bias
+        )
 
 
 class MLP(NamedTuple):
@@ -67,9 +69,13 @@ def init_mlp(key: Array, sizes: Sequence[int], num_anchors: int = 1) -> MLP:
         bound = max(fan_in, 1) ** -0.5
         weight_key, bias_key = jax.random.split(key)
         return Layer(
-            jax.random.uniform(weight_key, (num_anchors, fan_in, fan_out), minval=-bound, maxval=bound),
+            jax.random.uniform(
+                weight_key, (num_anchors, fan_in, fan_out), minval=-bound, maxval=bound
+            ),
             jax.random.uniform(bias_key, (num_anchors, fan_out), minval=-bound, maxval=bound),
         )
 
     keys = jax.random.split(key, len(sizes) - 1)
-    return MLP(tuple(init_layer(k, i, o) for k, i, o in zip(keys, sizes[:-1], sizes[1:], strict=True)))
+    return MLP(
+        tuple(init_layer(k, i, o) for k, i, o in zip(keys, sizes[:-1], sizes[1:], strict=True))
+    )

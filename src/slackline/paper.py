@@ -7,7 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-CITATION = "Gaya, Soulier, Denoyer: Learning a Subspace of Policies for Online Adaptation in RL (2022)"
+CITATION = (
+    "Gaya, Soulier, Denoyer: Learning a Subspace of Policies for Online Adaptation in RL (2022)"
+)
 
 
 class PaperScore(NamedTuple):

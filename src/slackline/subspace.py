@@ -16,7 +16,13 @@ from slackline.learn.distributions import distribution_of
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.networks import MLP, Layer
-from slackline.store.files import check_format, from_tensors, read_tensors, to_tensors, write_tensors
+from slackline.store.files import (
+    check_format,
+    from_tensors,
+    read_tensors,
+    to_tensors,
+    write_tensors,
+)
 
 if TYPE_CHECKING:
     from slackline.adapt.adapter import GridAdapter
@@ -75,7 +81,8 @@ class Subspace:
 
     def at(self, z: Any = None) -> Policy:
         """The policy at z. For a line one number in [0, 1] will do; for a single policy, nothing."""
-        plain = self.method.conditioning.at(self.method.latent, self.policy, self.method.latent.parse(z))  # type: ignore[arg-type]
+        conditioning, latent = self.method.conditioning, self.method.latent
+        plain = conditioning.at(latent, self.policy, jax.numpy.asarray(latent.parse(z)))
         return Policy(plain, self.action)
 
     def adapter(self, shots: int = 10, episodes: int = 1) -> GridAdapter:

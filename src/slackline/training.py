@@ -207,7 +207,11 @@ class _Training:
         for name, values in losses.items():
             if not np.isfinite(values).all():
                 seed = self.config.seeds[int(np.argmin(np.isfinite(values)))]
-                kept = f"; the last good checkpoint is kept in {self.folder.path}" if self.folder else ""
+                kept = (
+                    f"; the last good checkpoint is kept in {self.folder.path}"
+                    if self.folder
+                    else ""
+                )
                 raise SlacklineError(
                     f"training diverged at step {steps:,}: {name} of seed {seed} "
                     f"is not finite{kept}; try a smaller learning rate"
@@ -278,7 +282,7 @@ def _stop_requests() -> Iterator[Callable[[], bool]]:
         yield asked.is_set
         return
 
-    def ask(signum: int, _: Any) -> None:
+    def ask(*_: Any) -> None:
         if asked.is_set():
             raise KeyboardInterrupt
         asked.set()

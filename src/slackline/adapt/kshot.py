@@ -30,7 +30,7 @@ MAX_EPISODES = 50_000_000
 """Episodes of one call: what fits in memory and an afternoon."""
 
 BLOCK = 4096
-"""Episodes of one seed that are stepped together: enough to fill the vector units, few enough for the cache."""
+"""Episodes of a seed stepped together: enough to fill the vector units, few enough for the cache."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,11 @@ def adapt_many(
     score_episodes: int,
 ) -> KShot:
     """Adapt every seed to every variation."""
-    for name, count in (("shots", shots), ("episodes", episodes), ("score_episodes", score_episodes)):
+    for name, count in (
+        ("shots", shots),
+        ("episodes", episodes),
+        ("score_episodes", score_episodes),
+    ):
         require_count(name, count, high=MAX_CANDIDATES)
     first = subspaces[0]
     suite, candidates = find_suite(first.suite), first.method.latent.candidates(shots)
@@ -95,7 +99,7 @@ def adapt_many(
 def _program(
     suite: Suite, method: Method, num_seeds: int, episodes: int, score_episodes: int
 ) -> Callable[..., tuple[Array, Array, Array]]:
-    """The compiled K-shot program; the number of candidates and variations is read off its inputs."""
+    """The compiled K-shot program; it reads the number of candidates and variations off its inputs."""
 
     def one_seed(
         policy: MLP, key: Array, params: Params, labels: Array, candidates: Array
@@ -109,9 +113,9 @@ def _program(
 
         def select(index: Array) -> Array:
             network = jax.tree.map(lambda leaf: leaf[index], networks)
-            keys = jax.vmap(
-                lambda key: jax.random.split(jax.random.fold_in(key, index), episodes)
-            )(select_keys)
+            keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, index), episodes))(
+                select_keys
+            )
             return per_variation(network, params, keys, shared=True)
 
         block = max(1, BLOCK // (num_variations * episodes))

@@ -64,7 +64,9 @@ def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Ce
     return cells
 
 
-def run_cell(cell: Cell, on_tick: OnTick | None = None, on_adapt: Callable[[], None] | None = None) -> None:
+def run_cell(
+    cell: Cell, on_tick: OnTick | None = None, on_adapt: Callable[[], None] | None = None
+) -> None:
     """Train (or go on training) a cell, then adapt it; whatever is finished is skipped."""
     run_training(cell.config, cell.path, resume=True, on_tick=on_tick)
     if on_adapt is not None:
@@ -73,7 +75,7 @@ def run_cell(cell: Cell, on_tick: OnTick | None = None, on_adapt: Callable[[], N
 
 
 def adapt_run(run: RunFolder, variations: list[str] | None, adapting: Adapting) -> pl.DataFrame:
-    """Adapt every seed of a finished run and keep the scores; None means all variations and Train."""
+    """Adapt every seed of a finished run and keep the scores; None: all variations and Train."""
     suite = find_suite(run.config().suite)
     names = [v.name for v in (TRAIN, *suite.variations)] if variations is None else variations
     chosen = [suite.variation(name) for name in names]
@@ -90,7 +92,11 @@ def finished_runs(path: Path) -> list[RunFolder]:
     """The runs in a folder that have scores: the folder itself, or its subfolders."""
     if not path.is_dir():
         raise SlacklineError(f"{path}: no such folder")
-    folders = [path] if (path / "run.json").exists() else sorted(p.parent for p in path.glob("*/run.json"))
+    folders = (
+        [path]
+        if (path / "run.json").exists()
+        else sorted(p.parent for p in path.glob("*/run.json"))
+    )
     runs = [RunFolder(folder) for folder in folders]
     scored = [run for run in runs if run.scores_file.exists()]
     if not scored:

@@ -1,4 +1,4 @@
-"""From episodes to the numbers a table shows. Only fresh-episode scores count, never selection ones."""
+"""From episodes to the numbers a table shows. Only fresh episodes count, never selection ones."""
 
 from __future__ import annotations
 
@@ -51,7 +51,9 @@ def iqm(matrix: np.ndarray) -> float:
     return float(np.sum(weights * values) / np.sum(weights))
 
 
-def iqm_interval(matrix: np.ndarray, *, resamples: int = 2000, seed: int = 0) -> tuple[float, float]:
+def iqm_interval(
+    matrix: np.ndarray, *, resamples: int = 2000, seed: int = 0
+) -> tuple[float, float]:
     """95 % bootstrap interval of the IQM, resampling seeds within each task."""
     generator = np.random.default_rng(seed)
     num_seeds, num_tasks = matrix.shape

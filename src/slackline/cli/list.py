@@ -56,7 +56,8 @@ def as_text(found: dict[str, Any]) -> str:
     lines += ["", "methods"]
     for method in found["methods"]:
         options = ", ".join(f"{name} = {value}" for name, value in method["options"].items())
-        lines.append(f"  {method['name']:12}{method['title']}" + (f" ({options})" if options else ""))
+        settings = f" ({options})" if options else ""
+        lines.append(f"  {method['name']:12}{method['title']}{settings}")
     return "\n".join(lines)
 
 

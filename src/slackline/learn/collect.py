@@ -72,16 +72,16 @@ def collect(
     horizon: int,
     num_steps: int,
 ) -> tuple[Running, Transition, Episodes]:
-    """Step every environment `num_steps` times, starting a new episode with a new z where one ends."""
+    """Step every environment `num_steps` times; where an episode ends, one with a new z begins."""
     num_envs = running.elapsed.shape[0]
 
     def step(running: Running, key: Array) -> tuple[Running, tuple[Transition, Episodes]]:
         act_key, step_key, start_key = jax.random.split(key, 3)
         action, env_action, log_prob = act(act_key, running.observation, running.z)
         step_keys = jax.random.split(step_key, num_envs)
-        next_observation, env_state, reward, terminated = jax.vmap(env.step, in_axes=(0, 0, 0, None))(
-            step_keys, running.env_state, env_action, params
-        )
+        next_observation, env_state, reward, terminated = jax.vmap(
+            env.step, in_axes=(0, 0, 0, None)
+        )(step_keys, running.env_state, env_action, params)
         stepped = Running(
             env_state,
             next_observation,

@@ -1,4 +1,4 @@
-"""Hyper-parameters: floats are traced (so that a grid of them can be vmapped), the rest is static."""
+"""Hyper-parameters: floats are traced (so a grid of them can be vmapped), the rest is static."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Hyper:
         return self.num_envs * self.num_steps
 
     def check(self) -> None:
-        """Refuse values no run could use. Not in __post_init__: under jit the floats are tracers."""
+        """Refuse values no run could use. (Not in __post_init__: under jit floats are tracers.)"""
         if self.algorithm not in ("a2c", "ppo"):
             raise SlacklineError(f"algorithm is {self.algorithm!r}; it must be a2c or ppo")
         for name in ("policy_lr", "critic_lr", "discriminator_lr"):
@@ -93,4 +93,7 @@ def hyper_from_json(values: dict[str, Any]) -> Hyper:
     if set(values) != known:
         odd = ", ".join(sorted(set(values) ^ known))
         raise SlacklineError(f"hyper-parameters do not match this version (fields: {odd})")
-    return Hyper(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    arguments: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k, v in values.items()
+    }
+    return Hyper(**arguments)

@@ -58,7 +58,7 @@ class CosinePenalty(Auxiliary):
 
     beta: float = 1.0
     penalty: Penalty = "tensor"
-    """Compare the anchors tensor by tensor (as the authors' code) or as whole vectors (the formula)."""
+    """Compare the anchors tensor by tensor (the authors' code) or as whole vectors (the formula)."""
 
     def __post_init__(self) -> None:
         require_number("beta", self.beta, low=0.0, high=1e6)
@@ -117,7 +117,7 @@ class DiscriminatorReward(Auxiliary):
 
 @dataclass(frozen=True)
 class DiscriminatorLoss(Auxiliary):
-    """Lc: β log q(z|s, π(s, z)) in the loss, its gradient flowing through the action to the policy."""
+    """Lc: β log q(z|s, π(s, z)) in the loss; its gradient flows through the action to the policy."""
 
     beta: float = 1.0
     continuous_only = True
@@ -142,12 +142,12 @@ class DiscriminatorLoss(Auxiliary):
 
 
 PRIOR_STD = 12.0**-0.5
-"""Standard deviation of a uniform z in [0, 1]: the fixed one of the Gaussian that guesses it, so that
-knowing nothing (always guessing the middle) earns about nothing."""
+"""Standard deviation of a uniform z in [0, 1]: the fixed one of the Gaussian that guesses it, so
+that knowing nothing (always guessing the middle) earns about nothing."""
 
 
 def log_ratio(network: MLP, latent: Latent, seen: Array, z: Array) -> Array:
-    """log q(z|seen) − log p(z): a softmax over skills, or a Gaussian around a guess of z in [0, 1]."""
+    """log q(z|seen) − log p(z); q is a softmax over skills, or a Gaussian around a guess of z."""
     guess = network(seen)
     if isinstance(latent, Categorical):
         return jnp.sum(jax.nn.log_softmax(guess) * z, axis=-1) + jnp.log(float(latent.skills))

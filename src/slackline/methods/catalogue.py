@@ -1,4 +1,4 @@
-"""The methods, one line each. A new method is a new line (and a small class if it brings a new part)."""
+"""The methods, one line each. A new one is a new line (and a small class if it has a new part)."""
 
 from __future__ import annotations
 

@@ -129,7 +129,9 @@ class Simplex(Latent):
 
 def spread(shots: int) -> np.ndarray:
     """K values evenly over [0, 1], ends included; the middle for K = 1."""
-    return np.linspace(0.0, 1.0, shots, dtype=np.float32) if shots > 1 else np.array([0.5], np.float32)
+    return (
+        np.linspace(0.0, 1.0, shots, dtype=np.float32) if shots > 1 else np.array([0.5], np.float32)
+    )
 
 
 class _UnitInterval(Latent):
@@ -222,8 +224,8 @@ class Categorical(_OneHot):
     def candidates(self, shots: int) -> np.ndarray:
         if shots > self.skills:
             raise SlacklineError(
-                f"shots is {shots}, but this method was trained with {self.skills} skills and cannot "
-                f"try more: train it with --skills {shots}, or adapt with --shots {self.skills}"
+                f"shots is {shots}, but this method has {self.skills} skills and cannot try more: "
+                f"train it with --skills {shots}, or adapt with --shots {self.skills}"
             )
         return np.eye(self.skills, dtype=np.float32)[:shots]
 

@@ -24,8 +24,8 @@ class Method:
     @property
     def options(self) -> dict[str, Any]:
         """Every setting of the parts by name, e.g. {"anchors": 2, "beta": 1.0}."""
-        parts = (self.latent, self.conditioning, self.auxiliary)
-        return {f.name: getattr(part, f.name) for part in parts for f in fields(part)}  # type: ignore[arg-type]
+        parts: tuple[Any, ...] = (self.latent, self.conditioning, self.auxiliary)
+        return {f.name: getattr(part, f.name) for part in parts for f in fields(part)}
 
     @property
     def num_members(self) -> int:

@@ -65,7 +65,9 @@ def scores_chart(result: SuiteResult, shots: int) -> Figure:
     for method in methods:
         colour = f"@c{colour_index(method)}"
         cells = [summarise(column) for column in result.matrix(method.name, shots).T]
-        words = [f"{c.mean:.{digits}f} ± {c.std:.{digits}f} over {c.num_seeds} seeds" for c in cells]
+        words = [
+            f"{c.mean:.{digits}f} ± {c.std:.{digits}f} over {c.num_seeds} seeds" for c in cells
+        ]
         shared = {"y": names, "orientation": "h", "offsetgroup": method.name}
         bars.append(
             shared
@@ -80,7 +82,9 @@ def scores_chart(result: SuiteResult, shots: int) -> Figure:
                     "thickness": 1.2,
                     "width": 3,
                 },
-                "hovertext": [f"{method.title} on {n}<br>{w}" for n, w in zip(names, words, strict=True)],
+                "hovertext": [
+                    f"{method.title} on {n}<br>{w}" for n, w in zip(names, words, strict=True)
+                ],
                 "hoverinfo": "text",
             }
         )
@@ -100,7 +104,8 @@ def scores_chart(result: SuiteResult, shots: int) -> Figure:
                         "line": {"width": 1.8},
                     },
                     "hovertext": [
-                        cell and f"the paper's {method.title} on {name}<br>{cell.mean:g} ± {cell.std:g}"
+                        cell
+                        and f"the paper's {method.title} on {name}<br>{cell.mean:g} ± {cell.std:g}"
                         for name, cell in zip(names, paper, strict=True)
                     ],
                     "hoverinfo": "text",
@@ -278,9 +283,7 @@ def chosen_chart(result: SuiteResult, method: Method, shots: int) -> Figure:
     names = result.variations(shots)
     found = {name: result.selection(method.name, name, shots) for name in names}
     first = next(iter(found.values()))
-    data = [
-        _choice_bars(name, selection, i) for i, (name, selection) in enumerate(found.items())
-    ]
+    data = [_choice_bars(name, selection, i) for i, (name, selection) in enumerate(found.items())]
     layout = {
         "barmode": "stack",
         "bargap": 0.12,
@@ -331,7 +334,10 @@ def training_chart(result: SuiteResult) -> Figure:
         "showlegend": True,
         "legend": TOP_LEGEND,
         "margin": {"t": 8, "r": 12, "b": 44, "l": 52},
-        "xaxis": {"title": {"text": "environment steps per seed", "standoff": 6}, "rangemode": "tozero"},
+        "xaxis": {
+            "title": {"text": "environment steps per seed", "standoff": 6},
+            "rangemode": "tozero",
+        },
         "yaxis": {"title": {"text": "return while training"}},
     }
     return {"data": data, "layout": layout}
@@ -365,7 +371,9 @@ def _training_traces(run: RunResult) -> list[Figure]:
         traces.append(quiet | outline | fill)
     if 1 < len(seeds) <= MAX_THIN_LINES:
         thin = {"line": {"color": f"@c{colour}/0.3", "width": 0.8}}
-        traces += [quiet | thin | {"x": steps.tolist(), "y": column.tolist()} for column in returns.T]
+        traces += [
+            quiet | thin | {"x": steps.tolist(), "y": column.tolist()} for column in returns.T
+        ]
     mean = mean_over_seeds(returns.T)
     return [
         *traces,

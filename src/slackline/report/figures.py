@@ -111,7 +111,8 @@ def draw_return_against_z(figure: Any, result: SuiteResult, shots: int) -> None:
     seed = typical_seed(result, method, shots)
     columns = min(3, len(names))
     rows = -(-len(names) // columns)
-    figure.set_size_inches(WIDTH, 1.6 + 2.25 * rows)
+    figure.set_size_inches(WIDTH, 1.6 + 2.3 * rows)
+    figure.get_layout_engine().set(hspace=0.07, wspace=0.03)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for panel, name in zip(panels.flat, names, strict=False):
         draw_selection(panel, found[name], seed, colour_index(method))
@@ -269,14 +270,14 @@ def draw_scores(figure: Any, result: SuiteResult, shots: int) -> None:
     panel.set_ylabel("return on fresh episodes")
     panel.grid(axis="x", visible=False)
     handles, labels = panel.get_legend_handles_labels()
-    unique = dict(zip(labels, handles, strict=True))
+    unique = dict(sorted(zip(labels, handles, strict=True), key=lambda pair: "paper" in pair[0]))
     figure.legend(list(unique.values()), list(unique), loc="outside lower center", ncols=5)
     bars = " Bars: mean over seeds; whiskers: ± standard deviation." if several else " One seed."
     budget = " / ".join(dict.fromkeys(f"{run.config.steps:,}" for run in result.runs))
     headed(
         figure,
         f"{result.suite.title}, changed: the score after adapting",
-        f"K = {shots}, {budget} training steps per seed.{bars} Open diamonds are the paper’s own numbers.",
+        f"K = {shots}, {budget} training steps per seed.{bars} Diamonds: the paper’s own.",
     )
 
 

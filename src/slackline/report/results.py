@@ -35,7 +35,9 @@ class RunResult:
         """Training curve: steps (P,) and returns (P, S), NaN where no episode ended."""
         try:
             steps = np.array([point["steps"] for point in self.progress], float)
-            rows = [[np.nan if r is None else r for r in point["return"]] for point in self.progress]
+            rows = [
+                [np.nan if r is None else r for r in point["return"]] for point in self.progress
+            ]
             return steps, np.array(rows, float).reshape(len(steps), len(self.config.seeds))
         except (KeyError, TypeError, ValueError) as error:
             raise SlacklineError(
@@ -110,9 +112,7 @@ class SuiteResult:
 
     def train_scores(self, method: str, shots: int) -> np.ndarray | None:
         """Fresh-episode scores on the training environment, (S,), if it was evaluated."""
-        rows = seed_scores(
-            self.scores.filter(method=method, shots=shots, variation=TRAIN.name)
-        )
+        rows = seed_scores(self.scores.filter(method=method, shots=shots, variation=TRAIN.name))
         return rows.sort("seed")["score"].to_numpy() if len(rows) else None
 
     def selection(self, method: str, variation: str, shots: int) -> Selection:
@@ -121,7 +121,9 @@ class SuiteResult:
         tried = rows.filter(phase="select")
         seeds, numbers = sorted(tried["seed"].unique()), sorted(tried["candidate"].unique())
         z_of = dict(tried.select("candidate", "z").unique("candidate").iter_rows())
-        kept = dict(rows.filter(phase="score").select("seed", "candidate").unique("seed").iter_rows())
+        kept = dict(
+            rows.filter(phase="score").select("seed", "candidate").unique("seed").iter_rows()
+        )
         returns = np.full((len(seeds), len(numbers)), np.nan)
         errors = np.full_like(returns, np.nan)
         value = pl.col("return").cast(pl.Float64)

@@ -1,7 +1,7 @@
 """Atomic writes and suspicious reads.
 
-A file is written under a temporary name, flushed to the disk and renamed, so that a reader finds the
-old file or the new one and never half of one. Reading trusts nothing: a file that is truncated,
+A file is written under a temporary name, flushed to the disk and renamed, so that a reader finds
+the old file or the new one and never half of one. Reading trusts nothing: a file that is truncated,
 foreign, of a newer schema, a symbolic link, or full of NaN is refused by name.
 """
 
@@ -122,7 +122,7 @@ def from_tensors(like: Any, tensors: dict[str, np.ndarray], path: Path) -> Any:
                 f"{path}: tensor {name!r} is {array.dtype}{list(array.shape)}, "
                 f"expected {raw.dtype}{list(raw.shape)}"
             )
-        return jax.random.wrap_key_data(array) if _is_key(leaf) else array
+        return jax.random.wrap_key_data(jax.numpy.asarray(array)) if _is_key(leaf) else array
 
     return jax.tree.unflatten(jax.tree.structure(like), [restore(n, leaf) for n, leaf in named])
 

@@ -1,4 +1,11 @@
-"""A run is a folder: run.json, progress.jsonl, checkpoint.safetensors, subspace.safetensors, scores.parquet."""
+"""A run is a folder.
+
+run.json                what was asked for and what made it
+progress.jsonl          one line a stride
+checkpoint.safetensors  the whole train state
+subspace.safetensors    the trained artefact
+scores.parquet          every episode of every adaptation
+"""
 
 from __future__ import annotations
 
@@ -25,6 +32,7 @@ from slackline.store.files import (
     read_tensors,
     refuse_irregular,
     to_tensors,
+    write_atomic,
     write_json,
     write_tensors,
 )
@@ -76,7 +84,14 @@ class RunConfig:
 
     @staticmethod
     def from_json(values: dict[str, Any], path: Path) -> RunConfig:
-        types = {"suite": str, "method": str, "options": dict, "hyper": dict, "seeds": list, "steps": int}
+        types = {
+            "suite": str,
+            "method": str,
+            "options": dict,
+            "hyper": dict,
+            "seeds": list,
+            "steps": int,
+        }
         for name, kind in types.items():
             if not isinstance(values.get(name), kind):
                 raise SlacklineError(f"{path}: field {name!r} is missing or not a {kind.__name__}")
@@ -148,7 +163,9 @@ class RunFolder:
         """Begin a run in an empty folder."""
         self.path.mkdir(parents=True, exist_ok=True)
         header = {"format": FORMAT, "schema": SCHEMA, "finished": False}
-        write_json(self.run_file, header | {"config": config.to_json()} | {"provenance": provenance()})
+        write_json(
+            self.run_file, header | {"config": config.to_json()} | {"provenance": provenance()}
+        )
 
     def read(self) -> dict[str, Any]:
         """The whole run.json, checked."""
@@ -158,7 +175,11 @@ class RunFolder:
             raise SlacklineError(f"{self.path}: is not a slackline run (it has no run.json)")
         values = read_json(self.run_file)
         check_format(
-            self.run_file, values.get("format"), values.get("schema"), expected=FORMAT, newest=SCHEMA
+            self.run_file,
+            values.get("format"),
+            values.get("schema"),
+            expected=FORMAT,
+            newest=SCHEMA,
         )
         for name in ("config", "provenance"):
             if not isinstance(values.get(name), dict):
@@ -217,8 +238,6 @@ class RunFolder:
 
     def rewind_progress(self, iteration: int) -> None:
         """Drop what was logged after `iteration`, so that a resumed run logs each point once."""
-        from slackline.store.files import write_atomic
-
         kept = [line for line in self.read_progress() if line["iteration"] <= iteration]
         write_atomic(self.progress_file, "".join(json.dumps(line) + "\n" for line in kept).encode())
 

@@ -1,0 +1,44 @@
+# make demo and make test do all their own set-up on a machine with Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BASE := $(VENV)/.base-installed
+DEV := $(VENV)/.dev-installed
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test lint format bench clean
+
+demo: $(BASE)  ## train a line of policies, adapt it to six changed carts, write the page
+	$(BIN)/slackline bench cartpole --methods single lop --seeds 5 --steps 8M --out demo
+	@echo "open demo/report.html in a browser"
+
+test: $(DEV) lint  ## lint, types, and the whole suite
+	$(BIN)/python -m pytest
+
+lint: $(DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(DEV)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(DEV)  ## speed, as ratios in one run; keep the machine idle
+	$(BIN)/python benchmarks/throughput.py
+
+clean:
+	rm -rf $(VENV) demo build dist
+
+$(VENV):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "slackline needs Python 3.11 or newer; set PYTHON=python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(BASE): pyproject.toml constraints.txt | $(VENV)
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(VENV)
+	$(PIP) install -c constraints.txt -e '.[dev]'
+	@touch $@ $(BASE)

@@ -1,0 +1,138 @@
+"""The page in a real browser: every chart draws, nothing overflows, nothing is fetched."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_store import VARIATIONS, Store
+
+from slackline.report.page import write_page
+from slackline.report.results import load_results
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+WIDTHS = {"desktop": 1280, "phone": 390}
+
+CHARTS = """
+return [...document.querySelectorAll(".chart")].filter(e => e.offsetParent !== null).map(e => ({
+  name: e.id,
+  label: e.getAttribute("aria-label"),
+  width: e.getBoundingClientRect().width,
+  height: e.getBoundingClientRect().height,
+  marks: e.querySelectorAll(
+    ".js-plotly-plot .trace path, .trace path, .scatterlayer .js-line, .points path"
+  ).length,
+  boxes: [...e.querySelectorAll(".trace path")].map(p => p.getBBox()).filter(b => b.width + b.height > 0).length,
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four methods, two K's, a seed that ended no episode for a while."""
+    store = Store(tmp_path_factory.mktemp("browser"))
+    for method, level in (("single", 90.0), ("ensemble", 95.0), ("lop", 110.0), ("cop", 100.0)):
+        store.add(method, shots=(5, 10), level=level)
+    return write_page(load_results(store.path), store.path / "report.html")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A headless Chromium with a profile of its own."""
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    chromedriver = shutil.which("chromedriver")
+    if chromium is None or chromedriver is None:
+        pytest.skip("no chromium and chromedriver on the PATH: the page was not tried in a browser")
+    webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    driver = webdriver.Chrome(options=options, service=Service(chromedriver))
+    yield driver
+    driver.quit()
+
+
+def opened(browser: Any, page: Path, width: int, scheme: str = "light") -> None:
+    metrics = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    browser.get(page.as_uri())
+
+
+def assert_drawn(browser: Any) -> list[str]:
+    """Every visible chart has a size and marks in it; the page does not scroll sideways."""
+    charts = browser.execute_script(CHARTS)
+    for chart in charts:
+        assert chart["label"], chart
+        assert chart["width"] > 200, chart
+        assert chart["height"] > 100, chart
+        assert chart["marks"] > 0, chart
+        assert chart["boxes"] > 0, chart
+    overflow = "return document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert browser.execute_script(overflow) <= 0
+    return [chart["name"] for chart in charts]
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_every_chart_draws_at_every_tab(browser: Any, page: Path, width: int) -> None:
+    opened(browser, page, width)
+    seen = set(assert_drawn(browser))
+    for shots in browser.find_elements("css selector", "[id$='label'] + .tabs > [id*='-shots-']"):
+        browser.execute_script("arguments[0].click()", shots)
+        seen |= set(assert_drawn(browser))
+        for tab in browser.find_elements(
+            "css selector", "[role=tabpanel]:not([hidden]) [role=tab]"
+        ):
+            browser.execute_script("arguments[0].click()", tab)
+            seen |= set(assert_drawn(browser))
+    per_shots = 1 + 3 * (len(VARIATIONS) + 1)  # scores; for three methods: z panels, counts
+    assert len(seen) == 2 * per_shots + 1
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
+def test_arrow_keys_move_between_tabs(browser: Any, page: Path) -> None:
+    opened(browser, page, 1280)
+    tab = browser.find_element("css selector", "[role=tab][aria-selected=true]")
+    assert tab.text == "K = 10"
+    tab.send_keys("\ue012")  # left arrow
+    assert browser.switch_to.active_element.text == "K = 5"
+    assert_drawn(browser)
+
+
+def test_nothing_is_fetched(browser: Any, page: Path) -> None:
+    opened(browser, page, 1280)
+    fetched = browser.execute_script(
+        "return performance.getEntriesByType('resource').map(entry => entry.name)"
+    )
+    assert fetched == []
+
+
+def test_dark_page_has_dark_charts(browser: Any, page: Path) -> None:
+    def ink() -> str:
+        return browser.execute_script(
+            "return getComputedStyle(document.querySelector('.chart .xtick text')).fill"
+        )
+
+    opened(browser, page, 1280, "light")
+    light = ink()
+    media = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)  # while the page is open
+    assert ink() != light
+    assert_drawn(browser)
