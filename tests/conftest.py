@@ -5,10 +5,14 @@ Strict dtype promotion is a fixture, not a setting, because Optax's Adam mixes i
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
-import jax
-import pytest
+# The tests compile far more than they run.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+import jax  # noqa: E402
+import pytest  # noqa: E402
 
 jax.config.update("jax_num_cpu_devices", 2)
 jax.config.update("jax_numpy_rank_promotion", "raise")

@@ -80,7 +80,7 @@ class Subspace:
     critic: MLP
 
     def at(self, z: Any = None) -> Policy:
-        """The policy at z. For a line one number in [0, 1] will do; for a single policy, nothing."""
+        """The policy at z. For a line one number in [0, 1] will do; for one policy, nothing."""
         conditioning, latent = self.method.conditioning, self.method.latent
         plain = conditioning.at(latent, self.policy, jax.numpy.asarray(latent.parse(z)))
         return Policy(plain, self.action)

@@ -135,6 +135,10 @@ def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
     if folder.is_empty():
         folder.create(config)
         return
+    if not folder.run_file.exists():
+        raise SlacklineError(
+            f"{folder.path}: holds something that is not a run; choose another folder"
+        )
     saved = folder.config()
     if not resume:
         raise SlacklineError(

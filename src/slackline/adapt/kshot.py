@@ -30,7 +30,7 @@ MAX_EPISODES = 50_000_000
 """Episodes of one call: what fits in memory and an afternoon."""
 
 BLOCK = 4096
-"""Episodes of a seed stepped together: enough to fill the vector units, few enough for the cache."""
+"""Episodes of a seed stepped together: enough for the vector units, few enough for the cache."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def adapt_many(
 def _program(
     suite: Suite, method: Method, num_seeds: int, episodes: int, score_episodes: int
 ) -> Callable[..., tuple[Array, Array, Array]]:
-    """The compiled K-shot program; it reads the number of candidates and variations off its inputs."""
+    """The compiled K-shot program; its inputs say how many candidates and variations there are."""
 
     def one_seed(
         policy: MLP, key: Array, params: Params, labels: Array, candidates: Array

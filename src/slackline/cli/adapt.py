@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import polars as pl
 import tyro
 
-from slackline.cli.options import parse_as, set_up_jax
+from slackline.cli.options import Count, Devices, parse_as, set_up_jax
 from slackline.cli.progress import waiting
 from slackline.errors import SlacklineError
 from slackline.store.run import RunFolder
@@ -23,18 +24,18 @@ class Adapt:
     Every seed of the run is adapted. The scores are kept in the run folder for `slackline report`.
     """
 
-    path: tyro.conf.Positional[Path]
+    path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """The run folder that `slackline train` made."""
     variation: tuple[str, ...] = ()
     """Variations to adapt to (`slackline list` names them). Default: all of the suite."""
-    shots: int | None = None
-    """K: how many values of z to try. Default: the suite's protocol."""
-    episodes: int | None = None
-    """Episodes for each of them. Default: the suite's protocol."""
-    score_episodes: int | None = None
-    """Fresh episodes for the final score of the chosen z. Default: the suite's protocol."""
-    devices: int | None = None
-    """CPU devices to spread the seeds over. Default: one a core."""
+    shots: Count = None
+    """K: how many values of z to try."""
+    episodes: Count = None
+    """Episodes for each of them."""
+    score_episodes: Count = None
+    """Fresh episodes for the final score of the chosen z."""
+    devices: Devices = None
+    """CPU devices to spread the seeds over."""
     json: bool = False
     """Print JSON for programs instead of a table for people."""
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
-from slackline.cli.options import Count, parse_as, set_up_jax
+from slackline.cli.options import Count, Devices, parse_as, set_up_jax
 from slackline.cli.progress import training_bar, waiting
 from slackline.cli.report import publish
 from slackline.cli.train import outcome
@@ -24,7 +25,7 @@ class Bench:
     interrupted ones go on, so the same command can be given again at any time.
     """
 
-    suites: tyro.conf.Positional[tuple[str, ...]]
+    suites: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="SUITE...")]
     """One or several suites (`slackline list` names them)."""
     methods: tuple[str, ...] = ("single", "lop")
     """The methods to compare (`slackline list` names them)."""
@@ -32,18 +33,18 @@ class Bench:
     """How many seeds of each, all in one compiled program."""
     first_seed: int = 0
     """The seeds are first_seed, first_seed + 1, …"""
-    steps: Count | None = None
-    """Environment steps per seed (8e6 and 8M will do). Default: the suite's protocol."""
-    shots: int | None = None
-    """K: how many values of z adaptation tries. Default: the suite's protocol."""
-    episodes: int | None = None
-    """Episodes for each of them. Default: the suite's protocol."""
-    score_episodes: int | None = None
-    """Fresh episodes for the final score. Default: the suite's protocol."""
+    steps: Count = None
+    """Environment steps per seed (8e6 and 8M will do)."""
+    shots: Count = None
+    """K: how many values of z adaptation tries."""
+    episodes: Count = None
+    """Episodes for each of them."""
+    score_episodes: Count = None
+    """Fresh episodes for the final score."""
     out: Path = Path("runs/bench")
     """Folder to keep the runs and the page in."""
-    devices: int | None = None
-    """CPU devices to spread the seeds over. Default: one a core."""
+    devices: Devices = None
+    """CPU devices to spread the seeds over."""
     dry_run: bool = False
     """Only print the command of every cell."""
 

@@ -49,7 +49,7 @@ def as_text(found: dict[str, Any]) -> str:
     for suite in found["suites"]:
         protocol = suite["protocol"]
         lines.append(
-            f"  {suite['name']}: {suite['hyper']['algorithm']}, {protocol['steps']:,} steps a seed, "
+            f"  {suite['name']}: {suite['hyper']['algorithm']}, {protocol['steps']:,} steps/seed, "
             f"{protocol['shots']} shots × {protocol['episodes']} episodes"
         )
         lines += [f"    {v['name']:14}{v['change']}" for v in suite["variations"]]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -17,36 +21,81 @@ def _count(words: list[str]) -> int:
     """Whole numbers as people write them: 8000000, 8_000_000, 8e6, 8M, 500k."""
     text = words[0].replace("_", "").replace(",", "")
     scale = {"k": 1e3, "m": 1e6, "g": 1e9}.get(text[-1:].lower(), 1.0)
-    value = float(text[:-1] if scale > 1 else text) * scale
-    if value != int(value):
-        raise ValueError(f"{words[0]} is not a whole number")
-    return int(value)
+    try:
+        value = float(text[:-1] if scale > 1.0 else text) * scale
+        if value == int(value):
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise ValueError("not a whole number (5000000, 5e6, 5M and 5_000_000 are the same)")
 
 
-Count = Annotated[
-    int,
-    tyro.constructors.PrimitiveConstructorSpec(
+def _one_of(*choices: str) -> Callable[[list[str]], str]:
+    def parse(words: list[str]) -> str:
+        if words[0] not in choices:
+            raise ValueError(f"{words[0]!r} is not one of {', '.join(choices)}")
+        return words[0]
+
+    return parse
+
+
+def _number(words: list[str]) -> float:
+    try:
+        return float(words[0])
+    except ValueError:
+        raise ValueError(f"{words[0]!r} is not a number") from None
+
+
+def _optional(parse: Callable[[list[str]], Any], metavar: str, missing: str) -> Any:
+    """An option that may be left out; `missing` says in the help what happens then."""
+    return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
-        metavar="INT",
-        instance_from_str=_count,
-        is_instance=lambda value: isinstance(value, int),
-        str_from_instance=lambda value: [f"{value:_}"],
-    ),
-]
-"""A whole number; 8e6, 8M and 8_000_000 are the same."""
+        metavar=metavar,
+        instance_from_str=parse,
+        is_instance=lambda value: True,
+        str_from_instance=lambda value: [missing if value is None else str(value)],
+    )
+
+
+Count = Annotated[int | None, _optional(_count, "INT", "protocol")]
+"""A whole number; 8e6, 8M and 8_000_000 are the same. None stands for the suite's protocol."""
+Devices = Annotated[int | None, _optional(_count, "INT", "cores")]
+Integer = Annotated[int | None, _optional(_count, "INT", "method")]
+Number = Annotated[float | None, _optional(_number, "FLOAT", "method")]
+Penalty = Annotated[str | None, _optional(_one_of("tensor", "vector"), "KIND", "method")]
 
 
 def parse_as(verb: str, kind: type[T], argv: list[str], default: Any = None) -> T:
-    """Parse a verb's options into its dataclass."""
-    return tyro.cli(
-        kind,
-        prog=f"slackline {verb}",
-        args=argv,
-        default=default,
-        config=(tyro.conf.HelptextFromCommentsOff, tyro.conf.FlagConversionOff)
-        if False
-        else (tyro.conf.HelptextFromCommentsOff,),
-    )
+    """Parse a verb's options into its dataclass; what cannot be parsed is a one-line error."""
+    complaint = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(complaint):
+            return tyro.cli(
+                kind,
+                prog=f"slackline {verb}",
+                args=argv,
+                default=default,
+                config=(tyro.conf.HelptextFromCommentsOff, tyro.conf.FlagCreatePairsOff),
+            )
+    except SystemExit as stop:
+        if stop.code in (0, None):  # --help
+            raise
+        raise SlacklineError(
+            f"{_one_line(complaint.getvalue())} (slackline {verb} --help)"
+        ) from None
+
+
+def _one_line(boxed: str) -> str:
+    """The first paragraph of tyro's framed message, without the frame."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", boxed)
+    lines = (line.strip("│╭╰╮╯ ") for line in plain.splitlines())
+    told: list[str] = []
+    for line in lines:
+        if told and re.match(r"─|Argument helptext|For full helptext|Got errors", line):
+            break
+        if line and not line.startswith("─"):
+            told.append(line)
+    return " ".join(told).removeprefix("Error parsing ") or "the options could not be understood"
 
 
 def default_devices() -> int:
@@ -76,7 +125,3 @@ def cache_folder() -> Path:
 def first_word(argv: list[str]) -> str | None:
     """The first argument if it is not an option."""
     return argv[0] if argv and not argv[0].startswith("-") else None
-
-
-def unusable(path: Path, why: str) -> SlacklineError:
-    return SlacklineError(f"{path}: {why}")

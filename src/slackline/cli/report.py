@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -14,7 +15,7 @@ from slackline.cli.options import parse_as
 class Report:
     """Print the table and write the page of the finished runs in a folder."""
 
-    path: tyro.conf.Positional[Path]
+    path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
     """A run folder, or a folder of runs as `slackline bench` makes it."""
     out: Path | None = None
     """The page to write. Default: report.html in the folder."""

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
 
-from slackline.cli.options import Count, first_word, parse_as, set_up_jax
+from slackline.cli.options import (
+    Count,
+    Devices,
+    Integer,
+    Number,
+    Penalty,
+    first_word,
+    parse_as,
+    set_up_jax,
+)
 from slackline.cli.progress import human, training_bar
 from slackline.errors import require_count, require_number
 from slackline.learn.hyper import Hyper
@@ -25,7 +34,7 @@ class Train:
     last checkpoint was when the same command is given with --resume.
     """
 
-    suite: tyro.conf.Positional[str]
+    suite: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SUITE")]
     """What to train on (`slackline list` names the suites)."""
     method: str = "lop"
     """How to train (`slackline list` names the methods)."""
@@ -33,22 +42,26 @@ class Train:
     """How many seeds to train, all in one compiled program."""
     first_seed: int = 0
     """The seeds are first_seed, first_seed + 1, …"""
-    steps: Count | None = None
-    """Environment steps per seed (8e6 and 8M will do). Default: the suite's protocol."""
+    steps: Count = None
+    """Environment steps per seed (8e6 and 8M will do)."""
     out: Path | None = None
     """Folder to keep the run in. Default: runs/SUITE-METHOD."""
     resume: bool = False
     """Continue the run in the output folder (or begin it, if there is none)."""
-    beta: float | None = None
-    """Weight of the method's auxiliary term. Default: the method's."""
-    penalty: Literal["tensor", "vector"] | None = None
-    """Anchors compared tensor by tensor, or as whole vectors. Default: the method's."""
-    anchors: int | None = None
-    """How many anchors span the subspace. Default: the method's."""
+    beta: Number = None
+    """Weight of the method's auxiliary term."""
+    penalty: Penalty = None
+    """lop, cop, bop: anchors compared tensor by tensor (tensor) or as whole vectors (vector)."""
+    anchors: Integer = None
+    """cop, bop: how many anchors span the subspace."""
+    skills: Integer = None
+    """diayn_r: how many skills are learned, and so how many adaptation can try."""
+    members: Integer = None
+    """ensemble: how many independent policies are trained."""
     checkpoint_seconds: float = 30.0
     """How often the whole training state is saved."""
-    devices: int | None = None
-    """CPU devices to spread the seeds over. Default: one a core."""
+    devices: Devices = None
+    """CPU devices to spread the seeds over."""
     hyper: Hyper = field(default_factory=Hyper)
     """Hyper-parameters; the defaults are the paper's for the suite."""
 
@@ -81,8 +94,8 @@ class Train:
     @property
     def options(self) -> dict[str, Any]:
         """The method's options that were given."""
-        given = {"beta": self.beta, "penalty": self.penalty, "anchors": self.anchors}
-        return {name: value for name, value in given.items() if value is not None}
+        names = ("beta", "penalty", "anchors", "skills", "members")
+        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
 
 def outcome(run: RunFolder) -> str:

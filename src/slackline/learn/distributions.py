@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -90,7 +91,8 @@ class TanhNormal(Distribution):
         return outputs
 
     def to_env(self, action: Array) -> Array:
-        squashed = np.tanh(action) if isinstance(action, np.ndarray) else jnp.tanh(action)
+        tanh: Any = np.tanh if isinstance(action, np.ndarray) else jnp.tanh
+        squashed = tanh(action)
         return self.space.low + (squashed + 1.0) * (0.5 * (self.space.high - self.space.low))
 
     def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array:

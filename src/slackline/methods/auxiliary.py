@@ -58,7 +58,7 @@ class CosinePenalty(Auxiliary):
 
     beta: float = 1.0
     penalty: Penalty = "tensor"
-    """Compare the anchors tensor by tensor (the authors' code) or as whole vectors (the formula)."""
+    """Compare anchors tensor by tensor (the authors' code) or as whole vectors (the formula)."""
 
     def __post_init__(self) -> None:
         require_number("beta", self.beta, low=0.0, high=1e6)
@@ -117,7 +117,7 @@ class DiscriminatorReward(Auxiliary):
 
 @dataclass(frozen=True)
 class DiscriminatorLoss(Auxiliary):
-    """Lc: β log q(z|s, π(s, z)) in the loss; its gradient flows through the action to the policy."""
+    """Lc: β log q(z|s, π(s, z)) in the loss, its gradient flowing through the policy's action."""
 
     beta: float = 1.0
     continuous_only = True

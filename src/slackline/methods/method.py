@@ -29,7 +29,7 @@ class Method:
 
     @property
     def num_members(self) -> int:
-        """How many independent policies are trained: n times the samples for an ensemble, else 1."""
+        """How many independent policies are trained: an ensemble takes n times the samples."""
         return self.latent.members if isinstance(self.latent, Members) else 1
 
     @property

@@ -29,7 +29,7 @@ SCHEMA = pl.Schema(
         "return": pl.Float32,
     }
 )
-"""`phase`: the episode helped choose a candidate ("select") or measured the chosen one ("score")."""
+"""`phase`: the episode helped to choose ("select") or measured the chosen one ("score")."""
 
 
 def score_table(
