@@ -84,7 +84,7 @@ class Store:
 
 
 def progress(seeds: int) -> list[dict]:
-    """A rising curve; the last seed has ended no episode at first, and no seed at the very first."""
+    """A rising curve; at first no seed has ended an episode, then all but the last."""
     lines = []
     for i in range(20):
         returns: list[float | None] = [10.0 + 5.0 * i + s for s in range(seeds)]

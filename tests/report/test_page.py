@@ -15,11 +15,12 @@ from plotly.offline import get_plotlyjs
 
 from slackline.errors import SlacklineError
 from slackline.paper import CITATION, paper_average, paper_score
-from slackline.report import page as page_module
-from slackline.report.figures import draw_figures
+from slackline.report.figures import differing_preferences, draw_figures
 from slackline.report.markup import Html, element, script_json
-from slackline.report.page import best_of, headline, verdict, write_page
-from slackline.report.results import Results, load_results
+from slackline.report.page import best_of, write_page
+from slackline.report.provenance import duration
+from slackline.report.results import Results, Selection, load_results
+from slackline.report.words import headline, verdict
 
 
 class Tables(HTMLParser):
@@ -309,7 +310,7 @@ def test_unwritable_page_is_refused(pair: Store, tmp_path: Path) -> None:
 
 
 def test_durations_in_words() -> None:
-    spans = [page_module.duration(s) for s in (8.0, 600, 9000, None, True)]
+    spans = [duration(s) for s in (8.0, 600, 9000, None, True)]
     assert spans == ["8 s", "10 min", "2.5 h", "unknown", "unknown"]
 
 
@@ -321,6 +322,22 @@ def test_figures_are_pictures_of_the_promised_width(pair: Store, tmp_path: Path)
         content = file.read_bytes()
         assert content.startswith(b"\x89PNG")
         assert int.from_bytes(content[16:20], "big") == 1600
+
+
+def selection(*returns: float, error: float = 1.0) -> Selection:
+    """What one seed found at z = 0 and z = 1."""
+    errors = np.full((1, 2), error)
+    chosen = np.array([np.argmax(returns)])
+    return Selection([0], [[0.0, 1.0], [1.0, 0.0]], np.array([returns]), errors, chosen)
+
+
+def test_picture_claims_a_preference_only_where_both_sides_lose() -> None:
+    left, right = selection(100.0, 50.0), selection(50.0, 100.0)
+    assert differing_preferences({"a": left, "b": right}, seed=0)
+    assert not differing_preferences({"a": left, "b": left}, seed=0)
+    assert not differing_preferences({"a": left, "b": selection(99.0, 100.0)}, seed=0)
+    noisy = selection(50.0, 100.0, error=30.0)
+    assert not differing_preferences({"a": left, "b": noisy}, seed=0)
 
 
 @pytest.mark.parametrize("method", ["single", "lop", "cop"])

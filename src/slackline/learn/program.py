@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -31,9 +31,7 @@ class Program:
 
     def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
         self._hyper, self._seeds, self._members = hyper, tuple(seeds), members
-        copies = len(seeds) * members
-        self._init = over_seeds(copies, jax.vmap(learner.init, in_axes=(0, None)), "s-")
-        self._advance = over_seeds(copies, partial(_advance, learner), "s--")
+        self._init, self._advance = _compiled(learner, len(seeds) * members)
 
     def init(self) -> TrainState:
         keys = [jax.random.key(seed) for seed in self._seeds]
@@ -48,6 +46,13 @@ class Program:
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
         """Train on; `iterations` is traced, so every length of stride shares one compilation."""
         return self._advance(state, self._hyper, jnp.int32(iterations))
+
+
+@lru_cache(maxsize=16)
+def _compiled(learner: Learner, copies: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Shared by all runs of a process that differ only in seeds, budget or float hyper-parameters."""
+    init = over_seeds(copies, jax.vmap(learner.init, in_axes=(0, None)), "s-")
+    return init, over_seeds(copies, partial(_advance, learner), "s--")
 
 
 def _advance(

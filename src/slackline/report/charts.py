@@ -1,7 +1,7 @@
 """The page's charts: Plotly figures as plain dicts.
 
-Colours are names that page.js resolves from the style sheet ("@ink", "@c2", "@c2/0.3" with an opacity),
-so that one figure serves the light and the dark page.
+Colours are names that page.js resolves from the style sheet ("@ink", "@c2", or "@c2/0.3" with an
+opacity), so that one figure serves the light and the dark page.
 """
 
 from __future__ import annotations
@@ -55,6 +55,12 @@ def adapting_methods(result: SuiteResult, shots: int) -> list[Method]:
     tried = result.scores.filter(shots=shots, phase="select")
     several = tried.filter(tried["candidate"] > 0)["method"].unique()
     return [method for method in result.methods(shots) if method.name in several]
+
+
+def main_method(result: SuiteResult, shots: int) -> Method:
+    """The line where it was measured, else the first method that had a choice."""
+    methods = adapting_methods(result, shots)
+    return next((method for method in methods if method.name == "lop"), methods[0])
 
 
 def scores_chart(result: SuiteResult, shots: int) -> Figure:
@@ -112,7 +118,7 @@ def scores_chart(result: SuiteResult, shots: int) -> Figure:
                     "showlegend": False,
                 }
             )
-    height = 56 + len(names) * (16 + 20 * len(methods))
+    height = 56 + len(names) * (16 + (20 if len(methods) <= 3 else 13) * len(methods))
     layout = {
         "barmode": "group",
         "scattermode": "group",
@@ -290,7 +296,7 @@ def chosen_chart(result: SuiteResult, method: Method, shots: int) -> Figure:
         "height": 290 + 12 * len(names),
         "showlegend": len(names) > 1,
         "legend": TOP_LEGEND,
-        "margin": {"t": 8, "r": 12, "b": 44, "l": 48},
+        "margin": {"t": 8, "r": 12, "b": 44, "l": 56},
         "xaxis": {
             "title": {"text": first.axis_title, "standoff": 4},
             "tickvals": first.positions.tolist() if len(first.zs) <= 12 else None,
@@ -333,7 +339,7 @@ def training_chart(result: SuiteResult) -> Figure:
         "height": 380,
         "showlegend": True,
         "legend": TOP_LEGEND,
-        "margin": {"t": 8, "r": 12, "b": 44, "l": 52},
+        "margin": {"t": 8, "r": 12, "b": 44, "l": 62},
         "xaxis": {
             "title": {"text": "environment steps per seed", "standoff": 6},
             "rangemode": "tozero",

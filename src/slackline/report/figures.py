@@ -15,6 +15,7 @@ from slackline.paper import paper_score
 from slackline.report.charts import (
     adapting_methods,
     colour_index,
+    main_method,
     mean_over_seeds,
     single_mean,
     thinned_curve,
@@ -29,7 +30,7 @@ WIDTH, DPI = 10.0, 160  # 1600 pixels
 SURE = 3.0
 """Standard errors by which a policy must be worse before a picture's title calls it worse."""
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": "#b9b6ae",
     "axes.grid": True,
@@ -66,7 +67,7 @@ def draw_figures(results: Results, folder: Path) -> list[Path]:
             for name, draw in pictures(result).items():
                 figure = Figure(figsize=(WIDTH, 4.5), dpi=DPI, layout="constrained")
                 FigureCanvasAgg(figure)
-                draw(figure, result, result.main_shots)
+                draw(figure, result)
                 written.append(folder / f"{result.suite.name}-{name}.png")
                 figure.savefig(written[-1])
     return written
@@ -92,20 +93,17 @@ def headed(figure: Any, title: str, subtitle: str) -> None:
     figure.get_layout_engine().set(rect=(0.005, 0.005, 0.99, 1 - inches / height - 0.01))
     left = 0.12 / width
     figure.text(left, 1 - 0.14 / height, title, size=16, weight="bold", va="top")
-    figure.text(left, 1 - 0.52 / height, subtitle, size=9.5, color=QUIET, va="top", linespacing=1.35)
-
-
-def main_method(result: SuiteResult, shots: int) -> Method:
-    """The line where it was measured, else the first method that had a choice."""
-    methods = adapting_methods(result, shots)
-    return next((method for method in methods if method.name == "lop"), methods[0])
+    figure.text(
+        left, 1 - 0.52 / height, subtitle, size=9.5, color=QUIET, va="top", linespacing=1.35
+    )
 
 
 # Return against z
 
 
-def draw_return_against_z(figure: Any, result: SuiteResult, shots: int) -> None:
+def draw_return_against_z(figure: Any, result: SuiteResult) -> None:
     """A panel a variation: one typical seed in bold, its choice marked, the other seeds thin."""
+    shots = result.main_shots
     method, names = main_method(result, shots), result.variations(shots)
     found = {name: result.selection(method.name, name, shots) for name in names}
     seed = typical_seed(result, method, shots)
@@ -159,7 +157,16 @@ def draw_selection(panel: Any, found: Selection, seed: int, colour: int) -> None
     label = "one training run" if len(found.seeds) > 1 else "the training run"
     panel.plot(x[order], row[order], color=tint, lw=2.4, marker="o", ms=3.6, label=label)
     panel.plot(
-        x[k], row[k], "D", ms=9, mfc="white", mec=tint, mew=2.2, ls="", zorder=5, label="the z it chose"
+        x[k],
+        row[k],
+        "D",
+        ms=9,
+        mfc="white",
+        mec=tint,
+        mew=2.2,
+        ls="",
+        zorder=5,
+        label="the z it chose",
     )
 
 
@@ -199,22 +206,22 @@ def selection_subtitle(result: SuiteResult, method: Method, shots: int, seed: in
     found = result.selection(method.name, result.variations(shots)[0], shots)
     rows = result.scores.filter(method=method.name, shots=shots, phase="select")
     episodes = rows["episode"].n_unique()
-    which = (
-        f" Bold: seed {seed}, the median of {len(found.seeds)} by average score; each seed has its own line."
-        if len(found.seeds) > 1
-        else ""
+    words = (
+        f"{method.title}, trained once on {result.suite.title}. Each panel changes one thing and "
+        f"tries the same {len(found.zs)} policies, {episodes} episodes each; nothing is retrained."
     )
-    return (
-        f"{method.title}, trained once on {result.suite.title}. Each panel changes one thing and tries the "
-        f"same {len(found.zs)} policies for {episodes} episodes each; no weight is retrained.{which}"
-    )
+    if len(found.seeds) == 1:
+        return words
+    bold = f"Bold: seed {seed}, the median of {len(found.seeds)} by average score"
+    return f"{words} {bold}; each seed is a training run of its own."
 
 
 # Which z was chosen
 
 
-def draw_chosen_z(figure: Any, result: SuiteResult, shots: int) -> None:
+def draw_chosen_z(figure: Any, result: SuiteResult) -> None:
     """Stacked bars: how many seeds chose each candidate, by variation."""
+    shots = result.main_shots
     method, names = main_method(result, shots), result.variations(shots)
     panel = figure.subplots()
     x = np.zeros(0)
@@ -236,15 +243,17 @@ def draw_chosen_z(figure: Any, result: SuiteResult, shots: int) -> None:
     headed(
         figure,
         f"Which of {len(x)} policies was kept",
-        f"{method.title} on {result.suite.title}: each seed chooses once for every changed environment, K = {shots}.",
+        f"{method.title} on {result.suite.title}, K = {shots}: "
+        "each seed chooses once for every changed environment; of ties, the first.",
     )
 
 
 # Scores
 
 
-def draw_scores(figure: Any, result: SuiteResult, shots: int) -> None:
+def draw_scores(figure: Any, result: SuiteResult) -> None:
     """Grouped bars by variation, the average last; the paper's as open diamonds."""
+    shots = result.main_shots
     methods, names = result.methods(shots), result.variations(shots)
     panel = figure.subplots()
     places, width = np.arange(len(names)), 0.8 / len(methods)
@@ -286,13 +295,15 @@ def draw_paper(panel: Any, result: SuiteResult, method: Method, x: np.ndarray, s
     theirs = [paper_score(result.suite.name, method.name, name, shots) for name in names]
     if any(theirs):
         y = [np.nan if cell is None else cell.mean for cell in theirs]
-        panel.plot(x, y, "D", ls="", ms=6, mfc="none", mec=INK, mew=1.3, zorder=4, label="the paper’s")
+        panel.plot(
+            x, y, "D", ls="", ms=6, mfc="none", mec=INK, mew=1.3, zorder=4, label="the paper’s"
+        )
 
 
 # Training
 
 
-def draw_training(figure: Any, result: SuiteResult, shots: int) -> None:
+def draw_training(figure: Any, result: SuiteResult) -> None:
     """Mean over seeds in bold, lowest to highest seed as a band, seeds thin."""
     panel = figure.subplots()
     for run in result.runs:

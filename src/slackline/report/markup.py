@@ -1,4 +1,4 @@
-"""HTML from Python without forgetting to escape: every child is escaped unless it is `Html` already."""
+"""HTML from Python: everything is escaped unless it is `Html` already."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ def element(tag: str, *children: object, **attributes: object) -> Html:
         if value is not None
     )
     return Html(f"<{tag}{written}>{join(*children)}</{tag}>")
+
+
+def scroll_box(content: Html, label: str) -> Html:
+    """A box that scrolls sideways by itself, so that the page never does."""
+    return element("div", content, class_="scroll", role="region", aria_label=label, tabindex="0")
 
 
 def fill(template: str, **values: object) -> Html:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,6 +16,7 @@ from slackline.report.charts import (
     chosen_chart,
     colour_index,
     digits_for,
+    main_method,
     mean_over_seeds,
     places,
     return_range,
@@ -27,12 +26,11 @@ from slackline.report.charts import (
     single_mean,
     training_chart,
 )
-from slackline.report.markup import Html, asset, element, fill, join, script_json
-from slackline.report.results import Results, RunResult, SuiteResult
+from slackline.report.markup import Html, asset, element, fill, join, script_json, scroll_box
+from slackline.report.provenance import provenance_section
+from slackline.report.results import Results, SuiteResult
+from slackline.report.words import averages, conditions, headline, verdict
 from slackline.store.files import write_atomic
-
-BEYOND_NOISE = 2.0
-"""A difference of fewer standard errors than this is called noise."""
 
 
 class Charts:
@@ -159,88 +157,6 @@ def shots_panel(result: SuiteResult, shots: int, charts: Charts) -> Html:
     )
 
 
-# In words
-
-
-def averages(result: SuiteResult, shots: int) -> dict[str, Summary]:
-    """Each method's average over variations, summarised over seeds."""
-    return {
-        method.name: summarise(result.matrix(method.name, shots).mean(axis=1))
-        for method in result.methods(shots)
-    }
-
-
-def headline(result: SuiteResult, shots: int) -> str:
-    """Who scores what, on average."""
-    digits, found = digits_for(result, shots), averages(result, shots)
-    titles = {method.name: method.title for method in result.methods(shots)}
-    where = changed_environments(result, shots)
-    if {"single", "lop"} <= set(found):
-        line, single = found["lop"], found["single"]
-        return (
-            f"{where}, the line of policies scores {line.mean:.{digits}f}, "
-            f"the single policy {single.mean:.{digits}f}."
-        )
-    listed = ", ".join(f"{titles[name]} {s.mean:.{digits}f}" for name, s in found.items())
-    return f"{where}: {listed}."
-
-
-def changed_environments(result: SuiteResult, shots: int) -> str:
-    names = result.variations(shots)
-    if len(names) == 1:
-        return f"On one changed {result.suite.title} ({names[0]})"
-    return f"Averaged over {len(names)} changed {result.suite.title}s"
-
-
-def verdict(result: SuiteResult, shots: int) -> str:
-    """Whether the line beats the single policy, and whether that could be chance."""
-    found = averages(result, shots)
-    if not {"single", "lop"} <= set(found):
-        return "Mean of the seeds on fresh episodes, with its standard error."
-    line, single = found["lop"], found["single"]
-    digits, gap = digits_for(result, shots), line.mean - single.mean
-    if f"{abs(gap):.{digits}f}" == f"{0:.{digits}f}":
-        return "There is no difference between them at this precision."
-    standing = f"The line is {'ahead' if gap > 0 else 'behind'} by {abs(gap):.{digits}f}"
-    if min(line.num_seeds, single.num_seeds) < 2:
-        return f"{standing}. One seed says nothing about chance: train more to know."
-    error = float(np.hypot(line.standard_error, single.standard_error))
-    if abs(gap) < BEYOND_NOISE * error:
-        judged = "within the noise: these seeds cannot tell the two apart"
-    else:
-        judged = f"more than {BEYOND_NOISE:g} standard errors, so hardly chance"
-    return f"{standing}, with a standard error of {error:.{digits}f}: {judged}."
-
-
-def conditions(result: SuiteResult, shots: int) -> str:
-    """Under what conditions the table's numbers were measured."""
-    rows = result.scores.filter(shots=shots)
-    names = {method.name for method in result.methods(shots)}
-    runs = [run for run in result.runs if run.config.method in names]
-    trained = [f"{len(r.config.seeds)} seeds × {r.config.steps:,} steps" for r in runs]
-    if len(set(trained)) == 1:
-        budget = f"Trained with {trained[0].replace('1 seeds', '1 seed')} for each method"
-    else:
-        budget = "Trained with " + ", ".join(
-            f"{words} ({run.method.title})" for words, run in zip(trained, runs, strict=True)
-        )
-    tried = _episodes(rows.filter(phase="select"))
-    fresh = _episodes(rows.filter(phase="score"))
-    return (
-        f"{budget}. Adapted with K = {shots}: at most {shots} values of z, {tried} episodes each; "
-        f"the chosen one was then scored on {fresh} fresh episodes. Mean ± standard deviation over "
-        "seeds; best measured method in bold. IQM is the mean of the middle half of all "
-        "seeds × variations, with a bootstrapped 95 % interval."
-    )
-
-
-def _episodes(rows: Any) -> str:
-    """How many episodes each candidate was run for; a range where runs differ."""
-    counts = rows.group_by("method", "seed", "variation", "candidate").len()["len"]
-    low, high = counts.min() or 0, counts.max() or 0
-    return f"{low}" if low == high else f"{low} to {high}"
-
-
 # The score table
 
 
@@ -315,11 +231,6 @@ def score_table(result: SuiteResult, shots: int) -> Html:
     return scroll_box(table, caption)
 
 
-def scroll_box(content: Html, label: str) -> Html:
-    """A box that scrolls sideways by itself, so that the page never does."""
-    return element("div", content, class_="scroll", role="region", aria_label=label, tabindex="0")
-
-
 def table_head(methods: list[Method], paper: bool) -> Html:
     span = "2" if paper else None
     corner = element("th", "Variation", scope="col", rowspan=span)
@@ -335,7 +246,12 @@ def table_head(methods: list[Method], paper: bool) -> Html:
 
 
 def table_row(
-    head: str, small: str, cells: list[str], quoted: list[str] | None, best: set[int], class_: str = ""
+    head: str,
+    small: str,
+    cells: list[str],
+    quoted: list[str] | None,
+    best: set[int],
+    class_: str = "",
 ) -> Html:
     """A row: its name, then for each method what was measured and what the paper quotes."""
     label = element("small", small) if small else ""
@@ -418,12 +334,13 @@ def train_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
 
 
 def selection_sections(result: SuiteResult, shots: int, charts: Charts) -> Html:
-    """One pair of sections for every method that had a choice, behind tabs where there are several."""
+    """For every method that had a choice, behind tabs where there are several."""
     methods = adapting_methods(result, shots)
     if not methods:
         return Html()
     panels = {method.title: selection_section(result, method, shots, charts) for method in methods}
-    tabs, body = tabbed(f"{result.suite.name}-{shots}-method", "Method", panels)
+    start = methods.index(main_method(result, shots))
+    tabs, body = tabbed(f"{result.suite.name}-{shots}-method", "Method", panels, start=start)
     return join(tabs, body)
 
 
@@ -454,17 +371,19 @@ def selection_explanation(result: SuiteResult, method: Method, shots: int) -> st
     what = "values of z" if found.axis_title == "z" else "candidates"
     return (
         f"{method.title}: each of the {len(found.zs)} {what} is one policy, tried on each changed "
-        f"environment. Returns are those of the selection episodes, so a peak may be partly luck; the "
-        "table’s scores come from fresh ones. Each seed is a training run of its own, and its z need not "
-        "mean what another seed’s z means."
+        "environment. Returns are those of the selection episodes, so a peak may be partly luck; "
+        "the table’s scores come from fresh ones. Each seed is a training run of its own, and its "
+        "z need not mean what another seed’s z means."
     )
 
 
 def selection_legend(result: SuiteResult, method: Method, shots: int) -> Html:
     colour, several = colour_index(method), max(len(r.config.seeds) for r in result.runs) > 1
-    items = [element("li", swatch(f"stroke c{colour}"), "mean over seeds" if several else "return")]
+    found = result.selection(method.name, result.variations(shots)[0], shots)
+    bold, thin = ("stroke", "thin") if found.axis_title == "z" else ("dot", "small dot")
+    items = [element("li", swatch(f"{bold} c{colour}"), "mean over seeds" if several else "return")]
     if several:
-        items.append(element("li", swatch(f"thin c{colour}"), "one seed"))
+        items.append(element("li", swatch(f"{thin} c{colour}"), "one seed"))
     items.append(element("li", swatch(f"diamond c{colour}"), "what a seed chose"))
     if single_matrix(result, shots) is not None:
         items.append(element("li", swatch("dash c0"), "single policy’s score"))
@@ -486,7 +405,7 @@ def selection_label(result: SuiteResult, method: Method, name: str, shots: int) 
     )
 
 
-# Training and provenance
+# Training
 
 
 def training_section(result: SuiteResult, charts: Charts) -> Html:
@@ -495,91 +414,3 @@ def training_section(result: SuiteResult, charts: Charts) -> Html:
         return element("p", "No episode ended during training, so there is no curve to draw.")
     methods = ", ".join(run.method.title for run in result.runs)
     return charts.add(figure, f"Training curves: return against environment steps, {methods}.")
-
-
-def provenance_section(result: SuiteResult) -> Html:
-    """The commands, then every run, then the hyper-parameters."""
-    commands = dict.fromkeys(str(run.provenance.get("command", "unknown")) for run in result.runs)
-    listing = element("pre", element("code", "\n".join(commands)), tabindex="0")
-    runs = scroll_box(run_table(result.runs), "Runs")
-    hyper = element(
-        "details",
-        element("summary", "Hyper-parameters"),
-        scroll_box(hyper_table(result.runs), "Hyper-parameters"),
-    )
-    return join(listing, runs, hyper)
-
-
-def run_table(runs: list[RunResult]) -> Html:
-    """A column a run."""
-    facts = [run_facts(run) for run in runs]
-    head = element(
-        "tr", element("th", "Run folder", scope="col"), *[element("th", r.folder, scope="col") for r in runs]
-    )
-    rows = [
-        element("tr", element("th", name, scope="row"), *[element("td", f[name]) for f in facts])
-        for name in facts[0]
-    ]
-    return element("table", element("thead", head), element("tbody", *rows), class_="facts")
-
-
-def run_facts(run: RunResult) -> dict[str, str]:
-    made, config = run.provenance, run.config
-    seeds = ", ".join(str(seed) for seed in config.seeds)
-    return {
-        "Method": run.method.title,
-        "Options": named_values(run.method.options) or "none",
-        "Seeds": seeds if len(config.seeds) <= 20 else f"{len(config.seeds)} seeds",
-        "Steps per seed": f"{config.steps:,}",
-        "Training time, all seeds": duration(made.get("training_seconds")),
-        "Started": moment(made.get("created")),
-        "Finished": moment(made.get("finished")),
-        "Machine": str(made.get("machine", "unknown")),
-        "Versions": named_values(made.get("versions")),
-    }
-
-
-def named_values(values: object) -> str:
-    if not isinstance(values, dict):
-        return "" if values is None else str(values)
-    return ", ".join(f"{name} {value}" for name, value in values.items())
-
-
-def moment(value: object) -> str:
-    """An ISO time as people write it."""
-    return str(value).replace("T", " ").replace("+00:00", " UTC") if value else "unknown"
-
-
-def duration(seconds: object) -> str:
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        return "unknown"
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
-
-
-def hyper_table(runs: list[RunResult]) -> Html:
-    """One column where all runs agree, else a column a run."""
-    every = [asdict(run.config.hyper) for run in runs]
-    same = all(values == every[0] for values in every)
-    shown = every[:1] if same else every
-    titles = ["all runs"] if same and len(runs) > 1 else [run.folder for run in runs][: len(shown)]
-    head = element("tr", element("th", "Setting", scope="col"), *[element("th", t, scope="col") for t in titles])
-    rows = [
-        element(
-            "tr",
-            element("th", name.replace("_", " "), scope="row"),
-            *[element("td", plain(values[name])) for values in shown],
-        )
-        for name in every[0]
-    ]
-    return element("table", element("thead", head), element("tbody", *rows), class_="facts")
-
-
-def plain(value: object) -> str:
-    """A setting without Python's punctuation."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list | tuple):
-        return " × ".join(str(item) for item in value) or "none"
-    return str(value)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -71,6 +73,22 @@ class Selection:
         return "z" if all(1 <= len(z) <= 2 for z in self.zs) else "candidate"
 
 
+Query = TypeVar("Query", bound=Callable[..., Any])
+
+
+def _remembered(query: Query) -> Query:
+    """Answer a question about a suite's scores once: a page asks the same ones many times."""
+
+    @wraps(query)
+    def answer(self: SuiteResult, *asked: Any) -> Any:
+        key = (query.__name__, *asked)
+        if key not in self.answers:
+            self.answers[key] = query(self, *asked)
+        return self.answers[key]
+
+    return answer  # type: ignore[return-value]
+
+
 @dataclass(frozen=True)
 class SuiteResult:
     """All runs on one suite."""
@@ -79,6 +97,8 @@ class SuiteResult:
     runs: list[RunResult]
     scores: pl.DataFrame
     """Every episode of these runs, as in `slackline.store.scores.SCHEMA`."""
+    answers: dict[tuple, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    """What was asked already; see `_remembered`."""
 
     @property
     def shots(self) -> list[int]:
@@ -90,6 +110,7 @@ class SuiteResult:
         """The K to show first: the largest measured up to the paper's 10, else the smallest."""
         return max((k for k in self.shots if k <= 10), default=self.shots[0])
 
+    @_remembered
     def variations(self, shots: int) -> list[str]:
         """The variations that every run was adapted to, in the suite's order, without Train."""
         measured = [
@@ -100,21 +121,25 @@ class SuiteResult:
         common = set.intersection(*measured) if measured else set()
         return [v.name for v in self.suite.variations if v.name in common]
 
+    @_remembered
     def methods(self, shots: int) -> list[Method]:
         """The methods measured at K, in the order of the catalogue."""
         present = set(self.scores.filter(shots=shots)["method"].unique())
         return [run.method for run in self.runs if run.method.name in present]
 
+    @_remembered
     def matrix(self, method: str, shots: int) -> np.ndarray:
         """Fresh-episode scores of one method, [seeds × variations]."""
         per_seed = seed_scores(self.scores.filter(method=method, shots=shots))
         return score_matrix(per_seed, self.variations(shots))
 
+    @_remembered
     def train_scores(self, method: str, shots: int) -> np.ndarray | None:
         """Fresh-episode scores on the training environment, (S,), if it was evaluated."""
         rows = seed_scores(self.scores.filter(method=method, shots=shots, variation=TRAIN.name))
         return rows.sort("seed")["score"].to_numpy() if len(rows) else None
 
+    @_remembered
     def selection(self, method: str, variation: str, shots: int) -> Selection:
         """What adaptation tried and chose."""
         rows = self.scores.filter(method=method, variation=variation, shots=shots)

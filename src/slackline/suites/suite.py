@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from slackline.envs.api import Env, Params
 from slackline.errors import unknown
@@ -53,7 +53,14 @@ class Suite:
     """Episodes are cut (truncated, not terminated) after this many steps."""
     variations: tuple[Variation, ...]
     hyper: Hyper
+    """The paper's hyper-parameters, where it has them."""
     protocol: Protocol
+    presets: dict[str, Hyper] = field(default_factory=dict)
+    """Other hyper-parameters worth trying, by name."""
+    display_scale: float = 1.0
+    """Returns are multiplied by this where they are shown; never in training or in the store."""
+    note: str = ""
+    """What a reader of the tables must know."""
 
     def variation(self, name: str) -> Variation:
         """Look a variation up by name; "Train" is the training environment."""

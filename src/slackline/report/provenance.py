@@ -1,0 +1,102 @@
+"""How the runs were made: commands, versions, times, settings."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from slackline.report.markup import Html, element, join, scroll_box
+from slackline.report.results import RunResult, SuiteResult
+
+
+def provenance_section(result: SuiteResult) -> Html:
+    """The commands, then every run, then the hyper-parameters."""
+    commands = dict.fromkeys(str(run.provenance.get("command", "unknown")) for run in result.runs)
+    listing = element("pre", element("code", "\n".join(commands)), tabindex="0")
+    runs = scroll_box(run_table(result.runs), "Runs")
+    hyper = element(
+        "details",
+        element("summary", "Hyper-parameters"),
+        scroll_box(hyper_table(result.runs), "Hyper-parameters"),
+    )
+    return join(listing, runs, hyper)
+
+
+def run_table(runs: list[RunResult]) -> Html:
+    """A column a run."""
+    facts = [run_facts(run) for run in runs]
+    head = element(
+        "tr",
+        element("th", "Run folder", scope="col"),
+        *[element("th", r.folder, scope="col") for r in runs],
+    )
+    rows = [
+        element("tr", element("th", name, scope="row"), *[element("td", f[name]) for f in facts])
+        for name in facts[0]
+    ]
+    return element("table", element("thead", head), element("tbody", *rows), class_="facts")
+
+
+def run_facts(run: RunResult) -> dict[str, str]:
+    made, config = run.provenance, run.config
+    seeds = ", ".join(str(seed) for seed in config.seeds)
+    return {
+        "Method": run.method.title,
+        "Options": named_values(run.method.options) or "none",
+        "Seeds": seeds if len(config.seeds) <= 20 else f"{len(config.seeds)} seeds",
+        "Steps per seed": f"{config.steps:,}",
+        "Training time, all seeds": duration(made.get("training_seconds")),
+        "Started": moment(made.get("created")),
+        "Finished": moment(made.get("finished")),
+        "Machine": str(made.get("machine", "unknown")),
+        "Versions": named_values(made.get("versions")),
+    }
+
+
+def named_values(values: object) -> str:
+    if not isinstance(values, dict):
+        return "" if values is None else str(values)
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def moment(value: object) -> str:
+    """An ISO time as people write it."""
+    return str(value).replace("T", " ").replace("+00:00", " UTC") if value else "unknown"
+
+
+def duration(seconds: object) -> str:
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        return "unknown"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def hyper_table(runs: list[RunResult]) -> Html:
+    """One column where all runs agree, else a column a run."""
+    every = [asdict(run.config.hyper) for run in runs]
+    same = all(values == every[0] for values in every)
+    shown = every[:1] if same else every
+    titles = ["all runs"] if same and len(runs) > 1 else [run.folder for run in runs][: len(shown)]
+    head = element(
+        "tr",
+        element("th", "Setting", scope="col"),
+        *[element("th", t, scope="col") for t in titles],
+    )
+    rows = [
+        element(
+            "tr",
+            element("th", name.replace("_", " "), scope="row"),
+            *[element("td", plain(values[name])) for values in shown],
+        )
+        for name in every[0]
+    ]
+    return element("table", element("thead", head), element("tbody", *rows), class_="facts")
+
+
+def plain(value: object) -> str:
+    """A setting without Python's punctuation."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return " × ".join(str(item) for item in value) or "none"
+    return str(value)

@@ -1,0 +1,92 @@
+"""What was found, in plain sentences computed from the scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from slackline.bench.stats import Summary, summarise
+from slackline.report.charts import digits_for
+from slackline.report.results import SuiteResult
+
+BEYOND_NOISE = 2.0
+"""A difference of fewer standard errors than this is called noise."""
+
+
+def averages(result: SuiteResult, shots: int) -> dict[str, Summary]:
+    """Each method's average over variations, summarised over seeds."""
+    return {
+        method.name: summarise(result.matrix(method.name, shots).mean(axis=1))
+        for method in result.methods(shots)
+    }
+
+
+def headline(result: SuiteResult, shots: int) -> str:
+    """Who scores what, on average."""
+    digits, found = digits_for(result, shots), averages(result, shots)
+    titles = {method.name: method.title for method in result.methods(shots)}
+    where = changed_environments(result, shots)
+    if {"single", "lop"} <= set(found):
+        line, single = found["lop"], found["single"]
+        return (
+            f"{where}, the line of policies scores {line.mean:.{digits}f}, "
+            f"the single policy {single.mean:.{digits}f}."
+        )
+    listed = ", ".join(f"{titles[name]} {s.mean:.{digits}f}" for name, s in found.items())
+    return f"{where}: {listed}."
+
+
+def changed_environments(result: SuiteResult, shots: int) -> str:
+    names = result.variations(shots)
+    if len(names) == 1:
+        return f"On one changed {result.suite.title} ({names[0]})"
+    return f"Averaged over {len(names)} changed {result.suite.title}s"
+
+
+def verdict(result: SuiteResult, shots: int) -> str:
+    """Whether the line beats the single policy, and whether that could be chance."""
+    found = averages(result, shots)
+    if not {"single", "lop"} <= set(found):
+        return "Mean of the seeds on fresh episodes, with its standard error."
+    line, single = found["lop"], found["single"]
+    digits, gap = digits_for(result, shots), line.mean - single.mean
+    if f"{abs(gap):.{digits}f}" == f"{0:.{digits}f}":
+        return "There is no difference between them at this precision."
+    standing = f"The line is {'ahead' if gap > 0 else 'behind'} by {abs(gap):.{digits}f}"
+    if min(line.num_seeds, single.num_seeds) < 2:
+        return f"{standing}. One seed says nothing about chance: train more to know."
+    error = float(np.hypot(line.standard_error, single.standard_error))
+    if abs(gap) < BEYOND_NOISE * error:
+        judged = "within the noise: these seeds cannot tell the two apart"
+    else:
+        judged = f"more than {BEYOND_NOISE:g} standard errors, so hardly chance"
+    return f"{standing}, with a standard error of {error:.{digits}f}: {judged}."
+
+
+def conditions(result: SuiteResult, shots: int) -> str:
+    """Under what conditions the table's numbers were measured."""
+    rows = result.scores.filter(shots=shots)
+    names = {method.name for method in result.methods(shots)}
+    runs = [run for run in result.runs if run.config.method in names]
+    trained = [f"{len(r.config.seeds)} seeds × {r.config.steps:,} steps" for r in runs]
+    if len(set(trained)) == 1:
+        budget = f"Trained with {trained[0].replace('1 seeds', '1 seed')} for each method"
+    else:
+        budget = "Trained with " + ", ".join(
+            f"{words} ({run.method.title})" for words, run in zip(trained, runs, strict=True)
+        )
+    tried = _episodes(rows.filter(phase="select"))
+    fresh = _episodes(rows.filter(phase="score"))
+    return (
+        f"{budget}. Adapted with K = {shots}: at most {shots} values of z, {tried} episodes each; "
+        f"the chosen one was then scored on {fresh} fresh episodes. Mean ± standard deviation over "
+        "seeds; best measured method in bold. IQM is the mean of the middle half of all "
+        "seeds × variations, with a bootstrapped 95 % interval."
+    )
+
+
+def _episodes(rows: pl.DataFrame) -> str:
+    """How many episodes each candidate was run for; a range where runs differ."""
+    counts = rows.group_by("method", "seed", "variation", "candidate").len()["len"]
+    low, high = counts.min() or 0, counts.max() or 0
+    return f"{low}" if low == high else f"{low} to {high}"

@@ -1,0 +1,255 @@
+"""The learner on problems with known values and best actions, and its determinism.
+
+All probes of one (algorithm, method) run as one compiled program, since compiling costs most.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from probes import DISCOUNT, PROBES, Aim, Idle, Table, Tabular
+
+from slackline.envs.api import Array, Env
+from slackline.envs.cartpole import CartPole
+from slackline.learn.hyper import Hyper
+from slackline.learn.learner import Learner, Losses, TrainState
+from slackline.methods.catalogue import CATALOGUE, method
+from slackline.methods.method import Method
+
+jit = partial(
+    jax.jit,
+    compiler_options={
+        "xla_backend_optimization_level": 0,
+        "xla_llvm_disable_expensive_passes": True,
+    },
+)
+"""Compiles three times faster; the programs here are tiny."""
+
+HORIZON = 5
+SEEDS = 2
+SHOTS = 5
+
+A2C = Hyper(
+    algorithm="a2c",
+    policy_lr=1e-2,
+    critic_lr=1e-2,
+    discriminator_lr=1e-2,
+    discount=DISCOUNT,
+    gae_lambda=0.9,
+    entropy=0.0,
+    action_std=0.2,
+    num_envs=16,
+    num_steps=8,
+    hidden=(16,),
+    critic_hidden=(16,),
+    discriminator_hidden=(16,),
+)
+HYPERS = {"a2c": A2C, "ppo": replace(A2C, algorithm="ppo", epochs=4, minibatches=4)}
+ITERATIONS = {"a2c": 400, "ppo": 100}
+
+
+# An ensemble trains as single policies do.
+METHODS = [name for name, m in CATALOGUE.items() if m.member is m]
+DISCRETE = [name for name in METHODS if not CATALOGUE[name].auxiliary.continuous_only]
+
+
+def probed(name: str) -> Method:
+    """The method as it is probed: what its discriminator says is small beside the reward."""
+    learns = name in ("diayn_r", "diayn_r_l2", "lc")
+    return CATALOGUE[name].with_options(beta=0.02) if learns else CATALOGUE[name]
+
+
+class Learned(NamedTuple):
+    """Critic and policy at SHOTS z's: (..., K, observation) and (..., K, observation, output)."""
+
+    values: np.ndarray
+    outputs: np.ndarray
+    losses: Losses
+
+
+def trained(learner: Learner, hyper: Hyper, key: Array, iterations: int) -> tuple[TrainState, Any]:
+    def body(_: int, carry: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
+        state, _, losses = learner.iteration(carry[0], hyper)
+        return state, losses
+
+    state = learner.init(key, hyper)
+    losses = jax.tree.map(jnp.zeros_like, jax.eval_shape(learner.iteration, state, hyper)[2])
+    return jax.lax.fori_loop(0, iterations, body, (state, losses))
+
+
+def learn(env: Env, chosen: Method, hyper: Hyper, iterations: int, key: Array) -> Learned:
+    """Train, then ask critic and policy about every one-hot observation."""
+    learner = Learner(env, HORIZON, chosen)
+    state, losses = trained(learner, hyper, key, iterations)
+    with jax.ensure_compile_time_eval():
+        zs = jnp.asarray(chosen.latent.candidates(SHOTS))
+    seen = jnp.eye(env.observation_size)
+
+    def at(z: Array) -> tuple[Array, Array]:
+        each = jnp.broadcast_to(z, (seen.shape[0], z.shape[0]))
+        networks = state.networks
+        return learner.value(networks.critic, seen, each), learner.outputs(
+            networks.policy, seen, each
+        )
+
+    values, outputs = jax.vmap(at)(zs)
+    return Learned(values, outputs, losses)  # type: ignore[arg-type]
+
+
+@cache
+def learned_probes(algorithm: str, name: str) -> Learned:
+    """Every probe and seed: leading axes (probe, seed)."""
+    tables = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[p.table for p in PROBES.values()])
+    keys = jax.random.split(jax.random.key(0), SEEDS)
+
+    def one(table: Table, key: Array) -> Learned:
+        hyper = HYPERS[algorithm]
+        return learn(Tabular(table), probed(name), hyper, ITERATIONS[algorithm], key)
+
+    every = jit(jax.vmap(jax.vmap(one, in_axes=(None, 0)), in_axes=(0, None)))
+    return jax.tree.map(np.asarray, every(tables, keys))
+
+
+@pytest.mark.parametrize("probe", PROBES)
+@pytest.mark.parametrize("name", DISCRETE)
+@pytest.mark.parametrize("algorithm", HYPERS)
+def test_reaches_the_known_value_and_policy(algorithm: str, name: str, probe: str) -> None:
+    learned = learned_probes(algorithm, name)
+    index = list(PROBES).index(probe)
+    known = PROBES[probe]
+    for state, value in enumerate(known.values):
+        if value is not None:
+            found = learned.values[index, ..., state]
+            np.testing.assert_allclose(found, value, atol=0.15, err_msg=f"state {state}")
+    for state, action in enumerate(known.actions):
+        if action is not None:
+            logits = learned.outputs[index, ..., state, :]
+            probability = np.asarray(jax.nn.softmax(logits))[..., action]
+            assert probability.min() > 0.9, f"state {state}"
+
+
+@pytest.mark.parametrize("algorithm", HYPERS)
+def test_cosine_penalty_is_minimised_along_the_way(algorithm: str) -> None:
+    assert learned_probes(algorithm, "lop").losses.penalty.max() < 0.01
+
+
+def default_or_slow(algorithm: str, name: str) -> Any:
+    quick = algorithm == "ppo" and name in ("single", "lop", "lc")
+    return pytest.param(algorithm, name, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "name"), [default_or_slow(a, name) for a in HYPERS for name in METHODS]
+)
+def test_continuous_action_finds_its_target(algorithm: str, name: str) -> None:
+    """The best action is 2.0 between bounds −1 and 3, and the reward there almost 0."""
+    env = Aim()
+    run = jit(
+        jax.vmap(partial(learn, env, probed(name), HYPERS[algorithm], ITERATIONS[algorithm]))
+    )
+    learned = run(jax.random.split(jax.random.key(1), SEEDS))
+    action = Learner(env, HORIZON, probed(name)).distribution.to_env(learned.outputs)
+    np.testing.assert_allclose(action, 2.0, atol=0.15)
+    # With standard deviation 0.2 before squashing, E[(a − 2)²] ≈ (0.2 · 2 · (1 − 0.5²))² = 0.09.
+    np.testing.assert_allclose(learned.values, -0.09, atol=0.06)
+
+
+def test_diayn_bonus_drives_skills_to_different_states() -> None:
+    """Nothing is rewarded but being told apart: each of two skills takes its own action."""
+    table = PROBES["credit"].table
+    silent = table._replace(
+        reward=np.zeros_like(table.reward), final=np.ones_like(table.final)
+    )
+    chosen = method("diayn_r", skills=2)
+    hyper = replace(HYPERS["ppo"], discount=0.0)
+
+    @jit
+    @jax.vmap
+    def run(key: Array) -> tuple[Array, Array]:
+        learner = Learner(Tabular(silent), HORIZON, chosen)
+        state, _ = trained(learner, hyper, key, 200)
+        start = jnp.stack([jax.nn.one_hot(0, 3)] * 2)
+        skills = jnp.eye(2)
+        networks = state.networks
+        outputs = learner.outputs(networks.policy, start, skills)
+        return jax.nn.softmax(outputs), learner.value(networks.critic, start, skills)
+
+    probability, value = run(jax.random.split(jax.random.key(0), 4))
+    apart = np.abs(probability[:, 0, 0] - probability[:, 1, 0])
+    assert apart.min() > 0.9
+    np.testing.assert_allclose(value, np.log(2.0), atol=0.15)
+
+
+def test_lc_loss_drives_actions_apart() -> None:
+    """Nothing is rewarded: the gradient through the action alone makes it tell z."""
+    chosen = method("lc", beta=1.0)
+    learned = jit(jax.vmap(partial(learn, Idle(), chosen, HYPERS["ppo"], 200)))(
+        jax.random.split(jax.random.key(0), SEEDS)
+    )
+    action = np.asarray(Learner(Idle(), HORIZON, chosen).distribution.to_env(learned.outputs))
+    assert np.abs(action[:, 0] - action[:, -1]).min() > 2.0
+
+
+TINY = replace(Hyper(), num_envs=4, num_steps=4, hidden=(4,), critic_hidden=(4,))
+LINE = Learner(CartPole(), 50, CATALOGUE["lop"])
+
+
+def parameters(state: TrainState) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(state.networks)]
+
+
+def test_same_seed_twice_is_bit_identical() -> None:
+    """Compiled anew each time."""
+
+    def once(seed: int) -> list[np.ndarray]:
+        run = jit(lambda key: trained(LINE, TINY, key, 20)[0])
+        return parameters(run(jax.random.key(seed)))
+
+    first, again, other = once(3), once(3), once(4)
+    for a, b in zip(first, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert any((a != c).any() for a, c in zip(first, other, strict=True))
+
+
+def test_seed_among_others_is_the_seed_alone() -> None:
+    def run(key: Array) -> TrainState:
+        return trained(LINE, TINY, key, 20)[0]
+
+    keys = jax.random.split(jax.random.key(0), 3)
+    together = parameters(jit(jax.vmap(run))(keys))
+    for i in range(3):
+        alone = parameters(jit(run)(keys[i]))
+        for a, b in zip(together, alone, strict=True):
+            np.testing.assert_allclose(a[i], b, rtol=1e-3, atol=1e-4)
+
+
+def test_float_hyper_parameters_can_be_vmapped() -> None:
+    """Each learning rate of a grid trains as it does alone."""
+    rates = jnp.array([1e-4, 1e-2])
+
+    def run(rate: Array) -> TrainState:
+        hyper = replace(TINY, policy_lr=rate, entropy=rate)
+        return trained(LINE, hyper, jax.random.key(0), 10)[0]
+
+    both = parameters(jit(jax.vmap(run))(rates))
+    for i, rate in enumerate(rates):
+        for a, b in zip(both, parameters(jit(run)(rate)), strict=True):
+            np.testing.assert_allclose(a[i], b, rtol=1e-3, atol=1e-4)
+    slow, fast = (
+        np.concatenate([leaf[i].ravel() for leaf in jax.tree.leaves(both)]) for i in (0, 1)
+    )
+    assert np.abs(slow - fast).max() > 1e-3
+
+
+def test_critic_of_a_line_knows_z() -> None:
+    """Two z's with one observation get two values."""
+    state = LINE.init(jax.random.key(0), TINY)
+    seen = jnp.ones((2, 4))
+    values = LINE.value(state.networks.critic, seen, jnp.eye(2))
+    assert values[0] != values[1]

@@ -1,0 +1,298 @@
+"""Runs: what is kept, resuming exactly, refusing what does not fit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import slackline as sl
+from slackline.errors import SlacklineError
+from slackline.store.files import read_tensors
+from slackline.store.run import RunFolder
+from slackline.training import Tick, configure, run_training
+
+TINY = sl.Hyper(num_envs=4, num_steps=4, hidden=(4,), critic_hidden=(4,))
+STEPS = 16 * 400
+"""400 iterations: 200 strides of two."""
+
+
+def config(**changes: Any) -> Any:
+    arguments: dict[str, Any] = {"seeds": (3, 4), "steps": STEPS, "hyper": TINY}
+    return configure("cartpole", "lop", **(arguments | changes))
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing in the library catches it."""
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An uninterrupted run."""
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    run_training(config(), path)
+    return path
+
+
+def final_state(path: Path) -> dict[str, np.ndarray]:
+    return read_tensors(path / "checkpoint.safetensors")[0] | read_tensors(
+        path / "subspace.safetensors"
+    )[0]
+
+
+def assert_same_run(path: Path, other: Path) -> None:
+    mine, theirs = final_state(path), final_state(other)
+    assert mine.keys() == theirs.keys()
+    for name, array in mine.items():
+        np.testing.assert_array_equal(array, theirs[name], err_msg=name)
+    curves = [
+        [(line["iteration"], line["return"]) for line in RunFolder(p).read_progress()]
+        for p in (path, other)
+    ]
+    assert curves[0] == curves[1]
+
+
+def test_a_run_folder_holds_what_it_should(whole: Path) -> None:
+    assert {p.name for p in whole.iterdir()} == {
+        "run.json",
+        "progress.jsonl",
+        "checkpoint.safetensors",
+        "subspace.safetensors",
+    }
+    run = RunFolder(whole)
+    assert run.finished()
+    assert run.config() == config()
+    lines = run.read_progress()
+    assert len(lines) == 200
+    assert lines[-1]["steps"] == STEPS
+    assert len(lines[-1]["return"]) == 2
+    tensors, _ = read_tensors(run.checkpoint_file)
+    assert any("optimisers" in name for name in tensors), "the optimiser's memory is kept"
+    assert "key" in tensors
+    assert any("running" in name for name in tensors), "the environments are kept"
+
+
+def test_no_pickle_anywhere(whole: Path) -> None:
+    for file in whole.iterdir():
+        assert b"pickle" not in file.read_bytes()
+
+
+@pytest.mark.parametrize("strides", [1, 57, 199])
+def test_a_run_killed_between_saves_resumes_bit_identically(
+    whole: Path, tmp_path: Path, strides: int
+) -> None:
+    """The kill comes after some strides; checkpoints exist only of every stride before it."""
+    seen = 0
+
+    def kill(_: Tick) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == strides:
+            raise Killed
+
+    out = tmp_path / "run"
+    with pytest.raises(Killed):
+        run_training(config(), out, on_tick=kill, checkpoint_seconds=0.0)
+    assert not RunFolder(out).finished()
+    run_training(config(), out, resume=True)
+    assert_same_run(out, whole)
+
+
+@pytest.mark.parametrize("target", ["run.json", "checkpoint.safetensors", "subspace.safetensors"])
+@pytest.mark.parametrize("moment", ["write", "replace"])
+@pytest.mark.parametrize("nth", [1, 3])
+def test_a_run_killed_during_a_save_resumes_bit_identically(
+    whole: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    target: str,
+    moment: str,
+    nth: int,
+) -> None:
+    """The kill comes half-way through writing a file, or between writing and renaming it."""
+    if nth > 1 and target != "checkpoint.safetensors":
+        pytest.skip("this file is written only once before the end")
+    out = tmp_path / "run"
+    real, count = os.replace, 0
+
+    def replace(source: Any, destination: Any) -> None:
+        nonlocal count
+        count += Path(destination).name == target
+        if count == nth and Path(destination).name == target:
+            if moment == "write":
+                content = Path(source).read_bytes()
+                Path(source).write_bytes(content[: len(content) // 2])
+            raise Killed
+        real(source, destination)
+
+    monkeypatch.setattr(os, "replace", replace)
+    with pytest.raises(Killed):
+        run_training(config(), out, checkpoint_seconds=0.0)
+    monkeypatch.setattr(os, "replace", real)
+    run_training(config(), out, resume=True)
+    assert_same_run(out, whole)
+    assert not list(out.glob("*.partial"))
+
+
+def test_a_progress_line_cut_short_is_dropped(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    text = (out / "progress.jsonl").read_text()
+    (out / "progress.jsonl").write_text(text[:-20])
+    assert len(RunFolder(out).read_progress()) == 199
+
+
+def test_resuming_a_finished_run_changes_nothing(whole: Path) -> None:
+    before = {p.name: p.read_bytes() for p in whole.iterdir()}
+    lines = run_training(config(), whole, resume=True)
+    assert [line.seed for line in lines] == [3, 4]
+    assert {p.name: p.read_bytes() for p in whole.iterdir()} == before
+
+
+def test_a_run_is_never_overwritten(whole: Path) -> None:
+    with pytest.raises(SlacklineError, match="already holds a run; pass --resume"):
+        run_training(config(), whole)
+
+
+def test_a_folder_with_something_else_is_never_touched(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    for resume in (False, True):
+        with pytest.raises(SlacklineError, match="is not a run; choose another folder"):
+            run_training(config(), tmp_path, resume=resume)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(SlacklineError, match="is a file"):
+        run_training(config(), tmp_path / "thesis.tex")
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"steps": 2 * STEPS}, "steps is 6400 there, 12800 here"),
+        ({"beta": 0.5}, r"beta = 1.0 there, 0.5 here"),
+        ({"seeds": (3, 5)}, "seeds"),
+    ],
+)
+def test_resuming_with_other_settings_names_the_difference(
+    whole: Path, change: dict, problem: str
+) -> None:
+    with pytest.raises(SlacklineError, match=problem):
+        run_training(config(**change), whole, resume=True)
+
+
+@pytest.mark.parametrize("file", ["run.json", "checkpoint.safetensors"])
+def test_resuming_from_a_damaged_file_says_so_and_touches_nothing(
+    whole: Path, tmp_path: Path, file: str
+) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    run = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps(run | {"finished": False}))
+    content = (out / file).read_bytes()
+    (out / file).write_bytes(content[: len(content) // 2])
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    with pytest.raises(SlacklineError, match=file):
+        run_training(config(), out, resume=True)
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"schema": 99}, "newer than 1"),
+        ({"format": "other"}, "is not a slackline-run file"),
+        ({"config": []}, "'config' is missing or not an object"),
+    ],
+)
+def test_a_foreign_or_newer_run_is_refused(
+    whole: Path, tmp_path: Path, change: dict, problem: str
+) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    run = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps(run | change))
+    with pytest.raises(SlacklineError, match=problem):
+        RunFolder(out).config()
+
+
+def test_a_checkpoint_of_another_network_is_refused(whole: Path, tmp_path: Path) -> None:
+    wide = sl.Hyper(num_envs=4, num_steps=4, hidden=(5,), critic_hidden=(4,))
+    out = tmp_path / "run"
+    RunFolder(out).create(config(hyper=wide))
+    shutil.copy(whole / "checkpoint.safetensors", out)
+    with pytest.raises(SlacklineError, match=r"policy.*expected float32"):
+        run_training(config(hyper=wide), out, resume=True)
+
+
+def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    out = tmp_path / "run"
+    wild = replace(TINY, policy_lr=10.0, critic_lr=10.0, entropy=1e3, max_grad_norm=1e9)
+    ticks: list[Tick] = []
+    try:
+        run_training(config(hyper=wild), out, on_tick=ticks.append, checkpoint_seconds=0.0)
+    except SlacklineError as error:
+        assert "training diverged at step" in str(error)
+        tensors, _ = read_tensors(out / "checkpoint.safetensors")
+        assert all(np.isfinite(t).all() for t in tensors.values() if t.dtype.kind == "f")
+    else:
+        assert len(ticks) == 200, "even absurd settings did not diverge: nothing to keep"
+
+
+def test_load_picks_a_seed_and_says_what_there_is(whole: Path, tmp_path: Path) -> None:
+    assert sl.load(whole).seed == 3
+    assert sl.load(whole, seed=4).seed == 4
+    with pytest.raises(SlacklineError, match=r"no seed 7 \(it has: 3, 4\)"):
+        sl.load(whole, seed=7)
+    with pytest.raises(SlacklineError, match="no such file"):
+        sl.load(tmp_path / "nothing")
+    RunFolder(tmp_path / "young").create(config())
+    with pytest.raises(SlacklineError, match="not trained to the end"):
+        sl.load(tmp_path / "young")
+
+
+def test_the_same_seed_twice_is_bit_identical_and_another_differs() -> None:
+    first = sl.train("cartpole", seed=1, steps=1600, hyper=TINY)
+    again = sl.train("cartpole", seed=1, steps=1600, hyper=TINY)
+    other = sl.train("cartpole", seed=2, steps=1600, hyper=TINY)
+    for a, b, c in zip(first.policy.layers, again.policy.layers, other.policy.layers, strict=True):
+        np.testing.assert_array_equal(a.weight, b.weight)
+        assert not np.allclose(a.weight, c.weight)
+
+
+def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
+    lines = sl.train_seeds("cartpole", "ensemble", seeds=2, steps=1600, hyper=TINY, members=3)
+    weight = lines[0].policy.layers[0].weight
+    assert weight.shape == (3, 4, 4)
+    assert not np.allclose(weight[0], weight[1])
+    chosen = lines[0].at(1)
+    np.testing.assert_allclose(chosen.outputs(np.ones(4)), lines[0].at([0, 1, 0]).outputs(np.ones(4)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"suite": "cartpol"}, "unknown suite 'cartpol'; did you mean cartpole"),
+        ({"method": "lopp"}, "unknown method 'lopp'; did you mean lop"),
+        ({"steps": 0}, "steps is 0"),
+        ({"steps": 10**13}, "steps is"),
+        ({"beta": -1.0}, "beta is -1"),
+        ({"beta": float("nan")}, "beta is nan"),
+        ({"penalty": "both"}, "penalty is 'both'"),
+        ({"gamma": 1}, "method 'lop' has no option 'gamma'"),
+        ({"method": "lc"}, "needs continuous actions"),
+        ({"seed": -1}, "seed is -1"),
+        ({"hyper": sl.Hyper(discount=1.5)}, "discount is 1.5"),
+        ({"hyper": sl.Hyper(num_envs=3, minibatches=7)}, "minibatches is 7"),
+        ({"hyper": sl.Hyper(hidden=(0,))}, "hidden is 0"),
+    ],
+)
+def test_bad_arguments_are_named(arguments: dict, problem: str) -> None:
+    arguments = {"suite": "cartpole"} | arguments
+    with pytest.raises(SlacklineError, match=problem):
+        sl.train(**arguments)
