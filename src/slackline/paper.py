@@ -35,8 +35,8 @@ def paper_score(suite: str, method: str, variation: str, shots: int) -> PaperSco
 def paper_average(suite: str, method: str, shots: int) -> float | None:
     """The paper's average over the suite's variations.
 
-    Its summary quotes DIAYN+R on Maze2d at another β than the cells we show; where β is printed, the
-    average is that of those cells.
+    Its summary quotes DIAYN+R on Maze2d at another β than the cells we show; where β is printed,
+    the average is that of those cells.
     """
     printed = [cells.get(_default_beta(method)) for cells in _rows(suite, shots).values()]
     if printed and all(printed):

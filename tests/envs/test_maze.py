@@ -197,7 +197,7 @@ def test_a_bad_drawing_is_refused(drawing: str, message: str) -> None:
 def test_the_rollout_cuts_at_the_horizon() -> None:
     """An agent that only walks up is truncated, not terminated, after 100 steps at −100."""
 
-    def up(key: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:  # noqa: ARG001
+    def up(key: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
         action = jnp.zeros(observation.shape[0], jnp.int32)
         return action, action, jnp.zeros(observation.shape[0])
 

@@ -150,9 +150,7 @@ def default_or_slow(algorithm: str, name: str) -> Any:
 def test_continuous_action_finds_its_target(algorithm: str, name: str) -> None:
     """The best action is 2.0 between bounds −1 and 3, and the reward there almost 0."""
     env = Aim()
-    run = jit(
-        jax.vmap(partial(learn, env, probed(name), HYPERS[algorithm], ITERATIONS[algorithm]))
-    )
+    run = jit(jax.vmap(partial(learn, env, probed(name), HYPERS[algorithm], ITERATIONS[algorithm])))
     learned = run(jax.random.split(jax.random.key(1), SEEDS))
     action = Learner(env, HORIZON, probed(name)).distribution.to_env(learned.outputs)
     np.testing.assert_allclose(action, 2.0, atol=0.15)
@@ -163,9 +161,7 @@ def test_continuous_action_finds_its_target(algorithm: str, name: str) -> None:
 def test_diayn_bonus_drives_skills_to_different_states() -> None:
     """Nothing is rewarded but being told apart: each of two skills takes its own action."""
     table = PROBES["credit"].table
-    silent = table._replace(
-        reward=np.zeros_like(table.reward), final=np.ones_like(table.final)
-    )
+    silent = table._replace(reward=np.zeros_like(table.reward), final=np.ones_like(table.final))
     chosen = method("diayn_r", skills=2)
     hyper = replace(HYPERS["ppo"], discount=0.0)
 

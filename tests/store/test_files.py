@@ -40,7 +40,12 @@ def test_write_atomic_replaces_a_leftover_of_a_killed_writer(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [(b"", "not valid JSON"), (b"{", "not valid JSON"), (b"[1]", "JSON list"), (b"\xff", "not valid")],
+    [
+        (b"", "not valid JSON"),
+        (b"{", "not valid JSON"),
+        (b"[1]", "JSON list"),
+        (b"\xff", "not valid"),
+    ],
 )
 def test_read_json_names_the_file_and_the_problem(
     tmp_path: Path, content: bytes, problem: str
@@ -77,7 +82,9 @@ def test_a_tree_with_prng_keys_survives_the_round_trip_exactly(tmp_path: Path) -
     assert jax.tree.structure(restored) == jax.tree.structure(tree())
     drawn = jax.random.uniform(restored["key"][1], (3,))
     np.testing.assert_array_equal(drawn, jax.random.uniform(tree()["key"][1], (3,)))  # type: ignore[index]
-    for new, old in zip(files.to_tensors(restored).values(), files.to_tensors(tree()).values(), strict=True):
+    for new, old in zip(
+        files.to_tensors(restored).values(), files.to_tensors(tree()).values(), strict=True
+    ):
         assert new.dtype == old.dtype
         np.testing.assert_array_equal(new, old)
 

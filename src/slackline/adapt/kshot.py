@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -24,13 +24,40 @@ from slackline.methods.method import Method
 from slackline.networks import MLP
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
-from slackline.suites.suite import Suite, Variation
+from slackline.suites.suite import Protocol, Suite, Variation
 
 MAX_EPISODES = 50_000_000
 """Episodes of one call: what fits in memory and an afternoon."""
 
 BLOCK = 4096
 """Episodes of a seed stepped together: enough for the vector units, few enough for the cache."""
+
+
+@dataclass(frozen=True)
+class Adapting:
+    """How to adapt: K candidates, M selection episodes each, then fresh episodes for the winner."""
+
+    shots: int
+    episodes: int
+    score_episodes: int
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            require_count(field.name, getattr(self, field.name), high=MAX_CANDIDATES)
+
+    @staticmethod
+    def of(
+        protocol: Protocol,
+        shots: int | None = None,
+        episodes: int | None = None,
+        score_episodes: int | None = None,
+    ) -> Adapting:
+        """The suite's protocol, but for the counts that are given."""
+        return Adapting(
+            protocol.shots if shots is None else shots,
+            protocol.episodes if episodes is None else episodes,
+            protocol.score_episodes if score_episodes is None else score_episodes,
+        )
 
 
 @dataclass(frozen=True)
@@ -71,12 +98,7 @@ def adapt_many(
     score_episodes: int,
 ) -> KShot:
     """Adapt every seed to every variation."""
-    for name, count in (
-        ("shots", shots),
-        ("episodes", episodes),
-        ("score_episodes", score_episodes),
-    ):
-        require_count(name, count, high=MAX_CANDIDATES)
+    Adapting(shots, episodes, score_episodes)
     first = subspaces[0]
     suite, candidates = find_suite(first.suite), first.method.latent.candidates(shots)
     total = len(subspaces) * len(variations) * (len(candidates) * episodes + score_episodes)
@@ -150,13 +172,8 @@ def adapt_one(
         variation = suite.variation(variation)
     elif not isinstance(variation, Variation):
         variation = Variation("Custom", "a change of yours", variation)
-    found = adapt_many(
-        [subspace],
-        [variation],
-        suite.protocol.shots if shots is None else shots,
-        suite.protocol.episodes if episodes is None else episodes,
-        suite.protocol.score_episodes if score_episodes is None else score_episodes,
-    )
+    adapting = Adapting.of(suite.protocol, shots, episodes, score_episodes)
+    found = adapt_many([subspace], [variation], *astuple(adapting))
     return Adaptation(
         variation=variation.name,
         z=found.candidates[found.chosen[0, 0]],

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 import polars as pl
 
-from slackline.adapt.kshot import adapt_many
+from slackline.adapt.kshot import Adapting, adapt_many
 from slackline.errors import SlacklineError
 from slackline.store.run import RunConfig, RunFolder
 from slackline.store.scores import merge_scores, read_scores, score_table
@@ -16,15 +16,6 @@ from slackline.subspace import load_subspaces
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN
 from slackline.training import OnTick, prepare, run_training
-
-
-@dataclass(frozen=True)
-class Adapting:
-    """How to adapt: the paper's K and M, and the fresh episodes of the final score."""
-
-    shots: int
-    episodes: int
-    score_episodes: int
 
 
 @dataclass(frozen=True)
@@ -47,6 +38,8 @@ def cell_name(config: RunConfig) -> str:
 def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Cell]:
     """Lay the cells out below `out`, refusing a folder that holds anything else."""
     cells = [Cell(config, adapting, out / cell_name(config)) for config in configs]
+    for cell in cells:
+        cell.config.resolve()[1].latent.candidates(adapting.shots)  # refuses more than there can be
     if out.exists() and not out.is_dir():
         raise SlacklineError(f"{out}: is a file; the output must be a folder")
     folder = RunFolder(out)
@@ -80,9 +73,7 @@ def adapt_run(run: RunFolder, variations: list[str] | None, adapting: Adapting) 
     names = [v.name for v in (TRAIN, *suite.variations)] if variations is None else variations
     chosen = [suite.variation(name) for name in names]
     subspaces = load_subspaces(run.subspace_file)
-    found = adapt_many(
-        subspaces, chosen, adapting.shots, adapting.episodes, adapting.score_episodes
-    )
+    found = adapt_many(subspaces, chosen, *astuple(adapting))
     table = score_table(found, subspaces, chosen, adapting.shots)
     merge_scores(run.scores_file, table)
     return table

@@ -40,7 +40,8 @@ class Adapt:
     """Print JSON for programs instead of a table for people."""
 
     def run(self) -> None:
-        from slackline.bench.cells import Adapting, adapt_run
+        from slackline.adapt.kshot import Adapting
+        from slackline.bench.cells import adapt_run
         from slackline.report.tables import adaptation_json, adaptation_table, show
 
         run = RunFolder(self.path)
@@ -51,12 +52,7 @@ class Adapt:
         for name in self.variation:
             suite.variation(name)
         set_up_jax(self.devices)
-        protocol = suite.protocol
-        adapting = Adapting(
-            protocol.shots if self.shots is None else self.shots,
-            protocol.episodes if self.episodes is None else self.episodes,
-            protocol.score_episodes if self.score_episodes is None else self.score_episodes,
-        )
+        adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         with waiting(f"adapting {self.path}"):
             table: pl.DataFrame = adapt_run(run, names, adapting)
         if self.json:

@@ -12,7 +12,7 @@ from slackline.cli.options import Count, Devices, parse_as, set_up_jax
 from slackline.cli.progress import training_bar, waiting
 from slackline.cli.report import publish
 from slackline.cli.train import outcome
-from slackline.errors import require_count
+from slackline.errors import SlacklineError, require_count
 from slackline.store.run import RunFolder
 from slackline.suites import suite as find_suite
 
@@ -70,22 +70,18 @@ class Bench:
         print(f"page: {page}")
 
     def cells(self) -> list:
-        from slackline.bench.cells import Adapting, Cell, plan
+        from slackline.adapt.kshot import Adapting
+        from slackline.bench.cells import Cell, plan
         from slackline.training import configure
 
         require_count("seeds", self.seeds, high=10_000)
         if not self.suites or not self.methods:
-            from slackline.errors import SlacklineError
-
             raise SlacklineError("name at least one suite and one method")
         seeds = tuple(range(self.first_seed, self.first_seed + self.seeds))
         cells: list[Cell] = []
         for name in dict.fromkeys(self.suites):
-            protocol = find_suite(name).protocol
-            adapting = Adapting(
-                protocol.shots if self.shots is None else self.shots,
-                protocol.episodes if self.episodes is None else self.episodes,
-                protocol.score_episodes if self.score_episodes is None else self.score_episodes,
+            adapting = Adapting.of(
+                find_suite(name).protocol, self.shots, self.episodes, self.score_episodes
             )
             configs = [
                 configure(name, method, seeds=seeds, steps=self.steps)

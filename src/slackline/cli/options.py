@@ -52,7 +52,7 @@ def _optional(parse: Callable[[list[str]], Any], metavar: str, missing: str) -> 
         nargs=1,
         metavar=metavar,
         instance_from_str=parse,
-        is_instance=lambda value: True,
+        is_instance=lambda _: True,
         str_from_instance=lambda value: [missing if value is None else str(value)],
     )
 

@@ -50,7 +50,7 @@ class Program:
 
 @lru_cache(maxsize=16)
 def _compiled(learner: Learner, copies: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Shared by all runs of a process that differ only in seeds, budget or float hyper-parameters."""
+    """Shared by a process's runs that differ only in seeds, budget or float hyper-parameters."""
     init = over_seeds(copies, jax.vmap(learner.init, in_axes=(0, None)), "s-")
     return init, over_seeds(copies, partial(_advance, learner), "s--")
 

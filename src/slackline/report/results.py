@@ -182,8 +182,16 @@ def load_results(path: Path) -> Results:
     from slackline.methods.catalogue import CATALOGUE
 
     by_suite: dict[str, list] = defaultdict(list)
+    seen: dict[tuple[str, str], str] = {}
     for run in finished_runs(path):
-        by_suite[run.config().suite].append(run)
+        config = run.config()
+        twin = seen.setdefault((config.suite, config.method), run.path.name)
+        if twin != run.path.name:
+            raise SlacklineError(
+                f"{path}: {twin} and {run.path.name} are both {config.method} on {config.suite}; "
+                "report them from folders of their own"
+            )
+        by_suite[config.suite].append(run)
     order = list(CATALOGUE)
     suites = []
     for name, runs in by_suite.items():

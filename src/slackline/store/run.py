@@ -62,7 +62,7 @@ class RunConfig:
         suite, method = self.resolve()
         if method.auxiliary.continuous_only and isinstance(suite.env.action, Discrete):
             raise SlacklineError(
-                f"method {method.name!r} needs continuous actions; those of {suite.name} are discrete"
+                f"method {method.name!r} needs continuous actions; {suite.name}'s are discrete"
             )
         self.hyper.check()
         require_count("number of seeds", len(self.seeds), high=10_000)

@@ -1,0 +1,289 @@
+"""Where the policies of a subspace walk: the paper's pictures of Maze2d.
+
+Rows are mazes, columns the K policies that adaptation tries. Evaluation is deterministic and so are
+the mazes, so that one episode of each says everything.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from slackline.envs.api import Array
+from slackline.envs.maze import GOAL, SIGHT, START, Maze, MazeParams
+from slackline.errors import SlacklineError, require_count
+from slackline.learn.distributions import distribution_of
+from slackline.methods.latent import Latent, Simplex
+from slackline.networks import MLP
+from slackline.report.markup import Html, element, join
+from slackline.subspace import Subspace
+from slackline.suites import suite as find_suite
+from slackline.suites.suite import TRAIN, Suite
+
+MAX_COLUMNS = 50
+LEVELS = (1, 2, 4, 10, 30)
+"""A tile is shaded by the last of these that the steps spent on it reach."""
+SHADES = ("#cfe3f2", "#93c3e3", "#4d9bcf", "#1f6ea8", "#0c3b66")
+INK, QUIET, FAINT = "#1d2329", "#5b6570", "#8a929b"
+CENTRED = "text-align:center;padding:8px 6px"
+FREE, WALL, START_COLOUR, GOAL_COLOUR = "#f7f6f2", "#3a424b", "#00855f", "#d55e00"
+
+
+class Walks(NamedTuple):
+    """One episode of each of K policies in each of V mazes; the training corridor comes first."""
+
+    mazes: tuple[str, ...]
+    walls: np.ndarray
+    """(V, H, W)"""
+    zs: np.ndarray
+    """(K, size)"""
+    labels: tuple[str, ...]
+    """What tells a policy from the others: z on a line, its number elsewhere."""
+    visits: np.ndarray
+    """Steps that ended on each tile, the start counted once: (V, K, H, W)."""
+    returns: np.ndarray
+    """(V, K)"""
+    arrived: np.ndarray
+    """Whether the goal was reached, (V, K)."""
+
+    def caption(self, maze: int, policy: int) -> str:
+        """`−22`, or `stuck` for a policy that never arrives."""
+        if not self.arrived[maze, policy]:
+            return "stuck"
+        return f"{self.returns[maze, policy]:g}".replace("-", "−")
+
+    def best(self, maze: int) -> int | None:
+        """The policy adaptation would choose, if any arrives."""
+        return int(self.returns[maze].argmax()) if self.arrived[maze].any() else None
+
+
+def walks(subspace: Subspace, shots: int) -> Walks:
+    """Let the K candidates walk through the training corridor and every maze of the suite."""
+    require_count("shots", shots, high=MAX_COLUMNS)
+    suite = find_suite(subspace.suite)
+    if not isinstance(suite.env, Maze):
+        raise SlacklineError(f"walks are drawn in mazes, and {suite.name} is not a maze")
+    variations = (TRAIN, *suite.variations)
+    changed = [variation.apply(suite.env.default_params()) for variation in variations]
+    params = jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *changed)
+    zs = subspace.method.latent.candidates(shots)
+    labels = labels_of(subspace.method.latent, zs)
+    method, policy = subspace.method, jax.tree.map(jnp.asarray, subspace.policy)
+    networks = jax.vmap(lambda z: method.conditioning.at(method.latent, policy, z))(jnp.asarray(zs))
+
+    def one(params: MazeParams, network: MLP) -> tuple[Array, Array, Array]:
+        return walk(suite, network, params)
+
+    each = jax.vmap(jax.vmap(one, in_axes=(None, 0)), in_axes=(0, None))
+    found = map(np.asarray, jax.jit(each)(params, networks))
+    return Walks(tuple(v.name for v in variations), np.asarray(params.walls), zs, labels, *found)
+
+
+def labels_of(latent: Latent, zs: np.ndarray) -> tuple[str, ...]:
+    on_a_line = latent.size == 1 or (isinstance(latent, Simplex) and latent.anchors == 2)
+    if on_a_line:
+        return tuple(f"z = {z[0]:.2f}" for z in zs)
+    return tuple(f"policy {i}" for i in range(1, len(zs) + 1))
+
+
+def walk(suite: Suite, network: MLP, params: MazeParams) -> tuple[Array, Array, Array]:
+    """(visits (H, W), return, arrived) of one deterministic episode."""
+    env, distribution, key = suite.env, distribution_of(suite.env.action), jax.random.key(0)
+    observation, state = env.reset(key, params)
+    visits = jnp.zeros(params.walls.shape, jnp.int32).at[START].set(1)
+
+    def going(carry: tuple[Array, ...]) -> Array:
+        return ~carry[-1] & (carry[0] < suite.horizon)
+
+    def step(carry: tuple[Any, ...]) -> tuple[Any, ...]:
+        time, observation, state, visits, total, _ = carry
+        action = distribution.to_env(distribution.mode(network(observation)))
+        observation, state, reward, arrived = env.step(key, state, action, params)
+        visits = visits.at[state.row, state.column].add(1)
+        return time + 1, observation, state, visits, total + reward, arrived
+
+    first = (jnp.int32(0), observation, state, visits, jnp.zeros(()), jnp.zeros((), bool))
+    return jax.lax.while_loop(going, step, first)[3:]
+
+
+def trimmed(grid: np.ndarray) -> np.ndarray:
+    """A grid without the outermost cells of its border: one is enough to see it by."""
+    cut = SIGHT - 1
+    return grid[..., cut:-cut, cut:-cut]
+
+
+def shade_of(visits: np.ndarray) -> np.ndarray:
+    """Index into SHADES, or −1 where the agent never was."""
+    return np.searchsorted(LEVELS, visits, side="right") - 1
+
+
+class Layout(NamedTuple):
+    """Which walk stands where: mazes by policies, or one row of mazes for a single policy."""
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: list[list[tuple[int, int]]]
+    """(maze, policy) by row and column."""
+
+
+def layout_of(found: Walks) -> Layout:
+    num_mazes, num_policies = found.returns.shape
+    if num_policies == 1:
+        return Layout(("",), found.mazes, [[(v, 0) for v in range(num_mazes)]])
+    cells = [[(v, k) for k in range(num_policies)] for v in range(num_mazes)]
+    return Layout(found.mazes, found.labels, cells)
+
+
+# PNG: everything is placed in inches, from the top left corner
+
+TILE, GAP, LEFT, TOP, BELOW = 0.1, 0.14, 0.85, 1.28, 0.34
+EXPLANATION = (
+    "Darker tiles: more steps spent there. Circle: start. Square: goal.",
+    "Below each: the return (bold: the best policy's), or stuck.",
+)
+
+
+def trajectories_png(subspace: Subspace, shots: int, path: str | Path) -> Path:
+    """Draw the walks of a subspace's K candidates; returns the file written."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise SlacklineError(
+            "figures need matplotlib: pip install 'slackline-rl[figures]'"
+        ) from None
+    found, path = walks(subspace, shots), Path(path)
+    layout = layout_of(found)
+    tall, wide = (TILE * n for n in trimmed(found.walls[0]).shape)
+    width = max(LEFT + len(layout.columns) * (wide + GAP) + 0.1, 5.0)
+    height = TOP + len(layout.rows) * (tall + BELOW) + 0.05
+    sheet = Sheet(Figure(figsize=(width, height), dpi=160, facecolor="white"), width, height)
+    FigureCanvasAgg(sheet.figure)
+    title = f"{subspace.method.title}, seed {subspace.seed}"
+    sheet.write(0.12, 0.14, title, fontsize=14, weight="bold")
+    sheet.write(0.12, 0.46, "\n".join(EXPLANATION), color=QUIET)
+    for j, text in enumerate(layout.columns):
+        sheet.write(LEFT + j * (wide + GAP) + wide / 2, TOP - 0.22, text, ha="center", color=QUIET)
+    for i, row in enumerate(layout.cells):
+        y = TOP + i * (tall + BELOW)
+        sheet.write(0.12, y, layout.rows[i], weight="bold")
+        for j, (v, k) in enumerate(row):
+            x = LEFT + j * (wide + GAP)
+            _draw_walk(sheet.axes(x, y, wide, tall), found, v, k)
+            weight = "bold" if found.best(v) == k else "normal"
+            colour = INK if found.arrived[v, k] else FAINT
+            caption = {"weight": weight, "color": colour, "ha": "center"}
+            sheet.write(x + wide / 2, y + tall + 0.05, found.caption(v, k), **caption)
+    sheet.figure.savefig(path)
+    return path
+
+
+class Sheet(NamedTuple):
+    """A figure addressed in inches from its top left corner."""
+
+    figure: Any
+    width: float
+    height: float
+
+    def write(self, x: float, y: float, text: str, **style: Any) -> None:
+        style = {"fontsize": 9, "color": INK, "va": "top"} | style
+        self.figure.text(x / self.width, 1 - y / self.height, text, **style)
+
+    def axes(self, x: float, y: float, width: float, height: float) -> Any:
+        box = (x, self.height - y - height, width, height)
+        sizes = (self.width, self.height) * 2
+        return self.figure.add_axes(tuple(a / b for a, b in zip(box, sizes, strict=True)))
+
+
+def _draw_walk(axes: Any, found: Walks, maze: int, policy: int) -> None:
+    from matplotlib.colors import to_rgb
+
+    palette = np.array([to_rgb(colour) for colour in (FREE, *SHADES, WALL)])
+    index = shade_of(trimmed(found.visits[maze, policy])) + 1
+    index[trimmed(found.walls[maze])] = len(palette) - 1
+    axes.imshow(palette[index], interpolation="nearest")
+    cut = SIGHT - 1
+    axes.plot(START[1] - cut, START[0] - cut, "o", ms=4.6, mfc="white", mec=START_COLOUR, mew=1.5)
+    axes.plot(GOAL[1] - cut, GOAL[0] - cut, "s", ms=5.2, mfc=GOAL_COLOUR, mec="white", mew=0.8)
+    axes.set_axis_off()
+
+
+# HTML
+
+
+def trajectories_html(subspace: Subspace, shots: int) -> Html:
+    """The same as a fragment of the page: a table of small inline SVGs."""
+    found = walks(subspace, shots)
+    layout = layout_of(found)
+    labels = [element("th", text, scope="col", style=CENTRED) for text in layout.columns]
+    head = element("thead", element("tr", element("th", "", scope="col"), *labels))
+    body = [
+        element("tr", element("th", name, scope="row"), *(_cell(found, v, k) for v, k in row))
+        for name, row in zip(layout.rows, layout.cells, strict=True)
+    ]
+    words = f"{subspace.method.title}, seed {subspace.seed}. {' '.join(EXPLANATION)}"
+    table = element("table", element("caption", words), head, element("tbody", *body))
+    return element("div", table, class_="scroll walks")
+
+
+def _cell(found: Walks, maze: int, policy: int) -> Html:
+    text = found.caption(maze, policy)
+    bold = "font-weight:700" if found.best(maze) == policy else None
+    style = bold if found.arrived[maze, policy] else "color:var(--quiet,#5b6570)"
+    svg = _svg(found, maze, policy)
+    return element("td", svg, element("div", text, style=style), style=CENTRED)
+
+
+def _svg(found: Walks, maze: int, policy: int) -> Html:
+    """A wall-coloured ground, the free tiles as holes in it, the walk on top."""
+    walls, shades = trimmed(found.walls[maze]), shade_of(trimmed(found.visits[maze, policy]))
+    height, width = walls.shape
+    cut = SIGHT - 1
+    where = f"{found.mazes[maze]}, {found.labels[policy]}"
+    layers = [
+        element("rect", width=width, height=height, fill=WALL),
+        _tiles(~walls, FREE),
+        *(_tiles(shades == i, colour) for i, colour in enumerate(SHADES) if (shades == i).any()),
+        element(
+            "circle",
+            cx=START[1] - cut + 0.5,
+            cy=START[0] - cut + 0.5,
+            r=0.32,
+            fill="#fff",
+            stroke=START_COLOUR,
+            stroke_width=0.18,
+        ),
+        element(
+            "rect",
+            x=GOAL[1] - cut + 0.22,
+            y=GOAL[0] - cut + 0.22,
+            width=0.56,
+            height=0.56,
+            fill=GOAL_COLOUR,
+            stroke="#fff",
+            stroke_width=0.1,
+        ),
+    ]
+    return element(
+        "svg",
+        join(*layers),
+        viewBox=f"0 0 {width} {height}",
+        width=width * 7,
+        height=height * 7,
+        role="img",
+        aria_label=f"{where}: {found.caption(maze, policy)}",
+        shape_rendering="crispEdges",
+    )
+
+
+def _tiles(mask: np.ndarray, colour: str) -> Html:
+    """One path of unit squares, neighbours in a row joined."""
+    parts = []
+    for y, row in enumerate(mask):
+        edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]])))
+        parts += [f"M{a} {y}h{b - a}v1h{a - b}z" for a, b in edges.reshape(-1, 2)]
+    return element("path", d="".join(parts), fill=colour)

@@ -1,0 +1,258 @@
+"""The command line end to end, on tiny budgets."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from slackline import cli
+from slackline.store.files import read_tensors
+
+TINY = ["--hyper.num-envs", "4", "--hyper.num-steps", "4"]
+
+
+def slackline(*words: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The real command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "slackline.cli", *words],
+        cwd=cwd,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    """What the command says when it exits with 2; always one line and never a traceback."""
+    assert cli.run(list(words)) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert captured.err.count("\n") == 1
+    return captured.err
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished benchmark, made by the real command."""
+    folder = tmp_path_factory.mktemp("cli")
+    words = "bench cartpole --methods single lop --seeds 2 --steps 20k --shots 10 --episodes 2"
+    done = slackline(*words.split(), "--score-episodes", "4", "--out", "b", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "printed.txt").write_text(done.stdout)
+    assert done.stderr == "", "quiet when not a terminal"
+    return folder / "b"
+
+
+def test_help_teaches_and_is_quick(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([], ["--help"], ["-h"]):
+        assert cli.run(words) == 0
+        text = capsys.readouterr().out
+        assert all(verb in text for verb in cli.VERBS)
+    code = "import sys, slackline.cli as c; c.run(['--help']); sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+def test_importing_slackline_does_not_import_jax() -> None:
+    code = (
+        "import sys, slackline; sys.exit(any(m in sys.modules for m in ('jax', 'polars', 'tyro')))"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("verb", sorted(cli.VERBS))
+def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        cli.run([verb, "--help"])
+    assert stop.value.code == 0
+    assert f"usage: slackline {verb}" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("slackline-rl ")
+
+
+def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["list"]) == 0
+    text = capsys.readouterr().out
+    assert cli.run(["list", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    names = [v["name"] for s in found["suites"] for v in s["variations"]]
+    names += [s["name"] for s in found["suites"]] + [m["name"] for m in found["methods"]]
+    assert {"cartpole", "LongPole", "single", "lop"} <= set(names)
+    assert all(name in text for name in names)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("trian", "unknown verb 'trian'; did you mean train?"),
+        ("train cartpol", "unknown suite 'cartpol'; did you mean cartpole?"),
+        ("train cartpole --method lopp", "did you mean lop"),
+        ("train", "SUITE"),
+        ("train cartpole --nosuch 1", "--nosuch"),
+        ("train cartpole --steps nan", "--steps: not a whole number"),
+        ("train cartpole --steps inf", "--steps: not a whole number"),
+        ("train cartpole --steps 0.5", "--steps: not a whole number"),
+        ("train cartpole --steps 0", "steps is 0"),
+        ("train cartpole --steps -5", "steps is -5"),
+        ("train cartpole --steps 1e30", "steps is 1"),
+        ("train cartpole --seeds 0", "seeds is 0"),
+        ("train cartpole --seeds -3", "seeds is -3"),
+        ("train cartpole --seeds 1e9", "--seeds"),
+        ("train cartpole --first-seed -1", "seed is -1"),
+        ("train cartpole --beta -1", "beta is -1"),
+        ("train cartpole --beta nan", "beta is nan"),
+        ("train cartpole --beta inf", "beta is inf"),
+        ("train cartpole --method single --beta 1", "has no option 'beta'"),
+        ("train cartpole --penalty both", "--penalty: 'both' is not one of tensor, vector"),
+        ("train cartpole --hyper.policy-lr 0", "policy_lr is 0"),
+        ("train cartpole --hyper.num-envs 0", "num_envs is 0"),
+        ("train cartpole --checkpoint-seconds nan", "checkpoint_seconds is nan"),
+        ("train cartpole --devices 4096", "devices is 4096"),
+        ("train cartpole --method lc", "needs continuous actions"),
+        ("bench cartpole --methods lop bob", "unknown method 'bob'; did you mean bop?"),
+        ("bench cartpol", "unknown suite"),
+        ("bench cartpole --shots 0", "shots is 0"),
+        ("bench cartpole --shots 2e6", "shots is 2000000"),
+        ("bench", "at least one suite"),
+        ("adapt nowhere", "nowhere: no such run folder"),
+        ("report nowhere", "nowhere: no such folder"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    words: str,
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert problem in refused(capsys, *words.split())
+    assert list(tmp_path.iterdir()) == [], "bad input leaves nothing behind"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ("--variation LongPol", "did you mean LongPole"),
+        ("--shots 0", "shots is 0"),
+        ("--shots 1000001", "shots is 1000001"),
+        ("--episodes -1", "episodes is -1"),
+        ("--score-episodes 0", "score_episodes is 0"),
+        ("--shots 1e6 --episodes 1e6", "episodes were asked for"),
+    ],
+)
+def test_adapt_refuses_bad_input_and_keeps_the_scores(
+    bench: Path, words: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (bench / "cartpole-lop" / "scores.parquet").read_bytes()
+    assert problem in refused(capsys, "adapt", str(bench / "cartpole-lop"), *words.split())
+    assert (bench / "cartpole-lop" / "scores.parquet").read_bytes() == before
+
+
+def test_an_output_folder_with_something_else_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    for verb in ("train", "bench"):
+        message = refused(capsys, verb, "cartpole", "--steps", "1k", "--out", str(tmp_path))
+        assert str(tmp_path) in message
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_bench_makes_runs_a_table_and_a_page(bench: Path) -> None:
+    printed = (bench.parent / "printed.txt").read_text()
+    assert {p.name for p in bench.iterdir()} == {"cartpole-single", "cartpole-lop", "report.html"}
+    for word in ("HeavyPole", "WeakPush", "average", "paper", "143.4", "149.9", "±", "IQM"):
+        assert word in printed
+    assert (bench / "report.html").stat().st_size > 100_000
+
+
+def test_bench_again_skips_what_is_finished(bench: Path) -> None:
+    before = (bench / "cartpole-lop" / "checkpoint.safetensors").stat().st_mtime_ns
+    words = "bench cartpole --methods single lop --seeds 2 --steps 20k --shots 10 --episodes 2"
+    done = slackline(*words.split(), "--score-episodes", "4", "--out", "b", cwd=bench.parent)
+    assert done.returncode == 0
+    assert (bench / "cartpole-lop" / "checkpoint.safetensors").stat().st_mtime_ns == before
+
+
+def test_bench_refuses_a_folder_of_another_budget(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("bench", "cartpole", "--seeds", "2", "--steps", "30k", "--out", str(bench))
+    assert "steps is 20000 there, 30000 here" in refused(capsys, *words)
+
+
+def test_bench_dry_run_prints_commands_and_does_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "b"
+    assert cli.run(["bench", "cartpole", "--seeds", "3", "--out", str(out), "--dry-run"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[4] for line in lines] == ["single", "lop"]
+    assert not out.exists()
+
+
+def test_adapt_prints_a_table_or_json_and_keeps_other_scores(bench: Path) -> None:
+    words = ("adapt", "b/cartpole-lop", "--variation", "LongPole", "WeakPush", "--shots", "5")
+    table = slackline(*words, "--episodes", "2", cwd=bench.parent)
+    assert table.returncode == 0, table.stderr
+    assert "LongPole" in table.stdout
+    assert "paper" in table.stdout
+    done = slackline(*words, "--episodes", "2", "--json", cwd=bench.parent)
+    found = json.loads(done.stdout)
+    assert [row["variation"] for row in found] == ["LongPole", "WeakPush"]
+    assert [seed["seed"] for seed in found[0]["seeds"]] == [0, 1]
+    mean = np.mean([seed["score"] for seed in found[0]["seeds"]])
+    assert found[0]["mean"] == pytest.approx(mean)
+    assert sum(found[0]["seeds"][0]["z"]) == pytest.approx(1.0)
+    report = slackline("report", "b/cartpole-lop", "--out", "one.html", cwd=bench.parent)
+    assert report.returncode == 0, report.stderr
+    assert "K = 10" in report.stdout
+    assert "K = 5" in report.stdout
+
+
+def test_train_stops_on_ctrl_c_and_resumes_to_the_same_weights(tmp_path: Path) -> None:
+    words = ["train", "cartpole", "--seeds", "2", "--steps", "4M", *TINY, "--out"]
+    short = ["train", "cartpole", "--seeds", "2", "--steps", "400k", *TINY, "--out"]
+    command = [sys.executable, "-m", "slackline.cli", *words, "run"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    progress = tmp_path / "run" / "progress.jsonl"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (progress.exists() and progress.stat().st_size):
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "--resume" in said
+    assert "Traceback" not in said
+    assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] > 0
+
+    killed = subprocess.Popen(
+        [sys.executable, "-m", "slackline.cli", *short, "cut", "--checkpoint-seconds", "0"],
+        cwd=tmp_path,
+    )
+    checkpoint = tmp_path / "cut" / "checkpoint.safetensors"
+    while time.monotonic() < deadline and not checkpoint.exists():
+        time.sleep(0.01)
+    killed.kill()
+    killed.wait()
+    assert slackline(*short, "cut", "--resume", cwd=tmp_path).returncode == 0
+    assert slackline(*short, "whole", cwd=tmp_path).returncode == 0
+    cut, whole = (
+        read_tensors(tmp_path / n / "checkpoint.safetensors")[0] for n in ("cut", "whole")
+    )
+    for name, array in whole.items():
+        np.testing.assert_array_equal(cut[name], array, err_msg=name)

@@ -1,0 +1,215 @@
+"""Latent spaces: sampling laws, anchor coefficients, candidates and what counts as a z."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from probes import properties
+from scipy import stats
+
+from slackline.errors import SlacklineError
+from slackline.methods.latent import (
+    Bezier,
+    Categorical,
+    Interval,
+    Latent,
+    Members,
+    Point,
+    Simplex,
+)
+
+SPACES = [
+    Point(),
+    Simplex(2),
+    Simplex(3),
+    Simplex(5),
+    Bezier(3),
+    Bezier(5),
+    Interval(),
+    Categorical(10),
+    Members(5),
+]
+
+
+@pytest.mark.parametrize("latent", SPACES, ids=repr)
+def test_samples_and_candidates_lie_in_the_space(latent: Latent) -> None:
+    samples = np.asarray(latent.sample(jax.random.key(0), 200))
+    assert samples.shape == (200, latent.size)
+    for z in (*samples, *latent.candidates(5)):
+        assert latent.contains(z)
+        np.testing.assert_array_equal(latent.parse(z), z)
+
+
+@pytest.mark.parametrize("latent", SPACES, ids=repr)
+def test_anchor_coefficients_sum_to_one(latent: Latent) -> None:
+    weights = np.asarray(latent.weights(latent.sample(jax.random.key(0), 200)))
+    assert weights.shape == (200, latent.num_anchors)
+    assert weights.min() >= 0.0
+    np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("num", [2, 3, 5])
+def test_simplex_is_sampled_flat(num: int) -> None:
+    """Mean 1/N, variance (N−1)/(N²(N+1)), covariance −1/(N²(N+1)); z_1 follows Beta(1, N−1)."""
+    z = np.asarray(Simplex(num).sample(jax.random.key(7), 40_000), np.float64)
+    variance = (num - 1) / (num**2 * (num + 1))
+    np.testing.assert_allclose(z.mean(axis=0), 1 / num, atol=5 * (variance / len(z)) ** 0.5)
+    expected = np.full((num, num), -1 / (num**2 * (num + 1)))
+    np.fill_diagonal(expected, variance)
+    np.testing.assert_allclose(np.cov(z.T), expected, atol=0.03 * variance)
+    for component in z.T:
+        assert stats.kstest(component, stats.beta(1, num - 1).cdf).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("latent", [Interval(), Bezier(3)], ids=repr)
+def test_interval_is_sampled_flat(latent: Latent) -> None:
+    z = np.asarray(latent.sample(jax.random.key(0), 20_000))[:, 0]
+    assert stats.kstest(z, "uniform").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("latent", [Categorical(10), Members(4)], ids=repr)
+def test_skills_are_sampled_evenly(latent: Latent) -> None:
+    counts = np.asarray(latent.sample(jax.random.key(0), 10_000)).sum(axis=0)
+    assert counts.sum() == 10_000
+    assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("latent", SPACES[1:], ids=repr)
+def test_samples_differ_from_each_other_and_between_keys(latent: Latent) -> None:
+    first = np.asarray(latent.sample(jax.random.key(0), 20))
+    assert len(np.unique(first, axis=0)) > 3
+    assert (first != np.asarray(latent.sample(jax.random.key(1), 20))).any()
+
+
+def test_bezier_literal() -> None:
+    """(1−z)², 2z(1−z), z²."""
+    weights = Bezier(3).weights(jnp.array([[0.0], [0.25], [0.5], [1.0]]))
+    expected = [[1, 0, 0], [0.5625, 0.375, 0.0625], [0.25, 0.5, 0.25], [0, 0, 1]]
+    np.testing.assert_allclose(weights, expected, atol=1e-7)
+
+
+@properties
+@given(num=st.integers(3, 7), z=st.floats(0.0, 1.0, width=32))
+def test_bezier_is_the_bernstein_basis(num: int, z: float) -> None:
+    """The coefficients are binomial probabilities: a partition of unity."""
+    expected = stats.binom.pmf(np.arange(num), num - 1, z)
+    weights = Bezier(num).weights(jnp.array([z], jnp.float32))
+    np.testing.assert_allclose(weights, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("num", [3, 4, 8])
+def test_bezier_ends_at_its_outer_anchors(num: int) -> None:
+    ends = Bezier(num).weights(jnp.array([[0.0], [1.0]]))
+    np.testing.assert_array_equal(ends, np.eye(num)[[0, -1]])
+
+
+@pytest.mark.parametrize(
+    ("shots", "expected"),
+    [
+        (1, [0.5]),
+        (2, [0.0, 1.0]),
+        (5, [0.0, 0.25, 0.5, 0.75, 1.0]),
+        (10, [k / 9 for k in range(10)]),
+    ],
+)
+def test_candidates_on_a_line_literal(shots: int, expected: list[float]) -> None:
+    first = np.array(expected, np.float32)
+    line = Simplex(2).candidates(shots)
+    np.testing.assert_allclose(line, np.stack([first, 1 - first], axis=-1), atol=1e-7)
+    for latent in (Interval(), Bezier(3)):
+        np.testing.assert_allclose(latent.candidates(shots), first[:, None], atol=1e-7)
+
+
+@pytest.mark.parametrize("latent", [s for s in SPACES if s.size], ids=repr)
+@pytest.mark.parametrize("shots", [1, 2, 5])
+def test_candidates_are_as_many_as_asked_for_and_distinct(latent: Latent, shots: int) -> None:
+    candidates = latent.candidates(shots)
+    assert candidates.shape == (shots, latent.size)
+    assert candidates.dtype == np.float32
+    assert len(np.unique(candidates, axis=0)) == shots
+    np.testing.assert_array_equal(candidates, latent.candidates(shots))
+
+
+def test_a_point_has_one_candidate() -> None:
+    assert Point().candidates(10).shape == (1, 0)
+
+
+def test_categorical_refuses_more_shots_than_skills() -> None:
+    np.testing.assert_array_equal(Categorical(4).candidates(4), np.eye(4))
+    with pytest.raises(SlacklineError, match=r"shots is 5, but this method has 4 skills"):
+        Categorical(4).candidates(5)
+
+
+def test_members_are_tried_in_order_and_no_more_than_there_are() -> None:
+    np.testing.assert_array_equal(Members(3).candidates(2), np.eye(3)[:2])
+    np.testing.assert_array_equal(Members(3).candidates(10), np.eye(3))
+    z = jnp.eye(3)
+    np.testing.assert_array_equal(Members(3).weights(z), z)
+
+
+@pytest.mark.parametrize(
+    ("latent", "z", "expected"),
+    [
+        (Point(), None, []),
+        (Simplex(2), 0.25, [0.25, 0.75]),
+        (Simplex(2), [0.25, 0.75], [0.25, 0.75]),
+        (Simplex(2), 1, [1.0, 0.0]),
+        (Simplex(3), (0.5, 0.25, 0.25), [0.5, 0.25, 0.25]),
+        (Bezier(3), 0.25, [0.25]),
+        (Interval(), np.float32(0.25), [0.25]),
+        (Interval(), [1.0], [1.0]),
+        (Categorical(3), 2, [0.0, 0.0, 1.0]),
+        (Members(3), 0, [1.0, 0.0, 0.0]),
+        (Members(3), [0, 1, 0], [0.0, 1.0, 0.0]),
+    ],
+)
+def test_shorthand(latent: Latent, z: Any, expected: list[float]) -> None:
+    found = latent.parse(z)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.array(expected, np.float32), atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("latent", "z", "message"),
+    [
+        (Point(), 0.5, "left out"),
+        (Simplex(2), None, r"2 non-negative numbers with sum 1 \(or one number in \[0, 1\]"),
+        (Simplex(2), 1.5, "2 non-negative numbers"),
+        (Simplex(2), [0.5, 0.6], "2 non-negative numbers"),
+        (Simplex(2), [1.5, -0.5], "2 non-negative numbers"),
+        (Simplex(2), [0.2, 0.3, 0.5], "2 non-negative numbers"),
+        (Simplex(2), float("nan"), "2 non-negative numbers"),
+        (Simplex(3), 0.5, "3 non-negative numbers with sum 1$"),
+        (Simplex(3), [float("nan"), 0.5, 0.5], "3 non-negative numbers"),
+        (Bezier(3), -0.1, r"one number in \[0, 1\]"),
+        (Interval(), [0.1, 0.2], r"one number in \[0, 1\]"),
+        (Interval(), None, r"one number in \[0, 1\]"),
+        (Interval(), float("inf"), r"one number in \[0, 1\]"),
+        (Categorical(3), 3, r"a one-hot vector of 3 \(or its index, 0 to 2\)"),
+        (Categorical(3), -1, "a one-hot vector of 3"),
+        (Categorical(3), 0.5, "a one-hot vector of 3"),
+        (Categorical(3), [0.5, 0.5, 0.0], "a one-hot vector of 3"),
+        (Members(3), [1.0, 1.0, 0.0], "a one-hot vector of 3"),
+        (Members(3), None, "a one-hot vector of 3"),
+        (Simplex(2), "middle", "2 non-negative numbers"),
+        (Simplex(2), [[0.5], [0.5, 0.0]], "2 non-negative numbers"),
+        (Simplex(2), {"z": 0.5}, "2 non-negative numbers"),
+    ],
+)
+def test_errors_say_what_a_z_is(latent: Latent, z: Any, message: str) -> None:
+    with pytest.raises(SlacklineError, match=message):
+        latent.parse(z)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: Simplex(1), lambda: Bezier(2), lambda: Categorical(1), lambda: Members(1)]
+)
+def test_too_few_anchors_are_refused(make: Any) -> None:
+    with pytest.raises(SlacklineError, match="whole number from"):
+        make()
