@@ -18,7 +18,7 @@ test: $(DEV) lint  ## lint, types, and the whole suite
 lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/pyright
+	$(BIN)/basedpyright
 
 format: $(DEV)
 	$(BIN)/ruff check --fix .

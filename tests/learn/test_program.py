@@ -48,8 +48,6 @@ def test_strides_do_not_matter(program: Program) -> None:
     part, second = program.advance(part, 7)
     for a, b in zip(leaves(whole), leaves(part), strict=True):
         np.testing.assert_array_equal(a, b)
-    for a, b, c in zip(*map(leaves, (progress, first, second)), strict=True):
-        assert a.shape == (2,)
     sums = jax.tree.map(np.add, first.episodes, second.episodes)
     for a, b in zip(leaves(progress.episodes), leaves(sums), strict=True):
         np.testing.assert_allclose(a, b)
@@ -70,7 +68,7 @@ def test_devices_do_not_matter(program: Program, monkeypatch: pytest.MonkeyPatch
     two, _ = program.advance(program.init(), 10)
     assert len(two.running.elapsed.sharding.device_set) == 2
     monkeypatch.setattr(jax, "local_device_count", lambda: 1)
-    alone = Program(LEARNER, HYPER, [0, 7])
+    alone = Program(replace(LEARNER, env=CartPole()), HYPER, [0, 7])  # another to the cache
     one, _ = alone.advance(alone.init(), 10)
     assert len(one.running.elapsed.sharding.device_set) == 1
     for a, b in zip(leaves(two), leaves(one), strict=True):

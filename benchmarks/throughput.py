@@ -1,0 +1,151 @@
+"""How fast, as ratios in one run. Prints JSON; keep the machine idle while it runs.
+
+    python benchmarks/throughput.py [--quick] [--out FILE]
+
+env_only        stepping and resetting environments with random actions: the ceiling
+single, lop     training, ten seeds in one program, aggregate environment steps per second
+adapt           6 variations × 10 candidates × 10 episodes × 10 seeds, plus the fresh scores
+compile         seconds from a cold start to the first result (no compilation cache)
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import slackline as sl
+from slackline.cli.options import default_devices
+from slackline.learn.collect import Running, collect, start
+from slackline.learn.learner import Learner
+from slackline.learn.program import Program, over_seeds
+from slackline.training import configure, run_training
+
+SUITE = "cartpole"
+SEEDS = 10
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    jax.block_until_ready(work())
+    return time.perf_counter() - begun
+
+
+def rate(advance: Callable[[int], Any], steps_each: int, budget: float) -> dict[str, float]:
+    """Compile (timed), then the best of five strides of about `budget` seconds each."""
+    compiling = seconds(lambda: advance(1))
+    per_iteration = seconds(lambda: advance(20)) / 20
+    iterations = max(1, int(budget / per_iteration))
+    best = min(seconds(lambda: advance(iterations)) for _ in range(5))
+    return {"steps_per_second": steps_each * iterations / best, "compile_seconds": compiling}
+
+
+def env_only(budget: float) -> dict[str, float]:
+    """The same environments, resets and time limits as training, and nothing learned."""
+    suite, latent = sl.suite(SUITE), sl.method("single").latent
+    params, hyper = suite.env.default_params(), suite.hyper
+
+    def act(key: jax.Array, observation: jax.Array, _: jax.Array) -> tuple[jax.Array, ...]:
+        num = observation.shape[0]
+        action = (jax.random.uniform(key, (num,)) < 0.5).astype(jnp.int32)
+        return action, action, jnp.zeros(num)
+
+    def iterate(carry: tuple[Running, jax.Array]) -> tuple[Running, jax.Array]:
+        running, key = carry
+        key, collect_key = jax.random.split(key)
+        running, _, _ = collect(
+            collect_key, running, act, suite.env, params, latent, suite.horizon, hyper.num_steps
+        )
+        return running, key
+
+    def many(carry: Any, iterations: jax.Array) -> Any:
+        return jax.lax.fori_loop(0, iterations, lambda _, c: jax.vmap(iterate)(c), carry)
+
+    def begin(keys: jax.Array) -> Any:
+        one = partial(start, env=suite.env, params=params, latent=latent, num_envs=hyper.num_envs)
+        return jax.vmap(one)(keys), keys
+
+    state = over_seeds(SEEDS, begin, "s")(jax.random.split(jax.random.key(0), SEEDS))
+    run = over_seeds(SEEDS, many, "s-")
+
+    def advance(iterations: int) -> Any:
+        nonlocal state
+        state = run(state, jnp.int32(iterations))
+        return state
+
+    return rate(advance, SEEDS * hyper.steps_per_iteration, budget)
+
+
+def training(method: str, budget: float) -> dict[str, float]:
+    suite = sl.suite(SUITE)
+    learner = Learner(suite.env, suite.horizon, sl.method(method))
+    program = Program(learner, suite.hyper, range(SEEDS))
+    initialising = seconds(program.init)
+    state = program.init()
+
+    def advance(iterations: int) -> Any:
+        nonlocal state
+        state, _ = program.advance(state, iterations)
+        return state
+
+    measured = rate(advance, SEEDS * suite.hyper.steps_per_iteration, budget)
+    return measured | {"init_seconds": initialising}
+
+
+def adaptation() -> dict[str, float]:
+    """The paper's protocol on trained policies (untrained ones fall at once and look fast)."""
+    suite = sl.suite(SUITE)
+    lines = run_training(configure(SUITE, "lop", seeds=tuple(range(SEEDS)), steps=3_000_000), None)
+    adapt = partial(sl.adapt_many, lines, suite.variations, 10, 10, 100)
+    compiling = seconds(adapt)
+    best = min(seconds(adapt) for _ in range(5))
+    found = adapt()
+    steps = float(found.returns.sum() + found.scores.sum())  # CartPole: a step is a point
+    return {"seconds": best, "compile_seconds": compiling, "steps_per_second": steps / best}
+
+
+def measure(budget: float) -> dict[str, Any]:
+    ceiling, single, lop = env_only(budget), training("single", budget), training("lop", budget)
+    evaluation = adaptation()
+    speed = "steps_per_second"
+    return {
+        "machine": f"{platform.machine()}, {jax.local_device_count()} CPU devices",
+        "versions": {"jax": jax.__version__, "numpy": np.__version__},
+        "env_only": ceiling,
+        "single": single,
+        "lop": lop,
+        "adapt": evaluation,
+        "ratios": {
+            "lop_cost_over_single": single[speed] / lop[speed],
+            "single_over_env_only": single[speed] / ceiling[speed],
+            "lop_over_env_only": lop[speed] / ceiling[speed],
+            "adapt_over_env_only": evaluation[speed] / ceiling[speed],
+        },
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="short strides: a smoke test")
+    parser.add_argument("--out", type=Path, help="also write the JSON here")
+    arguments = parser.parse_args()
+    jax.config.update("jax_num_cpu_devices", default_devices())
+    text = json.dumps(measure(0.2 if arguments.quick else 3.0), indent=2)
+    print(text)
+    if arguments.out is not None:
+        arguments.out.write_text(text + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""K-shot adaptation where the return of every z is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from probes import AIM_SUITE
+
+from slackline.adapt import kshot
+from slackline.adapt.adapter import GridAdapter
+from slackline.adapt.kshot import KShot, adapt_many
+from slackline.errors import SlacklineError
+from slackline.methods.catalogue import CATALOGUE
+from slackline.networks import MLP, Layer, init_mlp
+from slackline.subspace import Subspace
+from slackline.suites.suite import TRAIN, Variation
+
+LOW, MIDDLE, HIGH, NOISY = AIM_SUITE.variations
+LINE = CATALOGUE["lop"]
+
+
+@pytest.fixture(autouse=True)
+def _aim(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kshot, "find_suite", lambda name: AIM_SUITE)
+
+
+def line(seed: int, ends: tuple[float, float] = (-2.0, 2.0)) -> Subspace:
+    """Policies that act the same whatever they see: tanh of a point between the ends, scaled."""
+    bias = np.array(ends, np.float32)[:, None]
+    policy = MLP((Layer(np.zeros((2, 1, 1), np.float32), bias),))  # type: ignore[arg-type]
+    return Subspace("aim", LINE, seed, AIM_SUITE.env.action, policy, policy)
+
+
+def known_returns(candidates: np.ndarray, ends: tuple[float, float], target: float) -> np.ndarray:
+    action = 1.0 + 2.0 * np.tanh(candidates @ np.array(ends))
+    return -((action - target) ** 2)
+
+
+def adapt(subspaces: list[Subspace], variations: list[Variation], **counts: int) -> KShot:
+    given: dict[str, int] = {"shots": 5, "episodes": 3, "score_episodes": 4, **counts}
+    return adapt_many(subspaces, variations, **given)
+
+
+def test_returns_are_the_known_ones_and_the_best_candidate_is_chosen() -> None:
+    ends = {0: (-2.0, 2.0), 1: (0.5, -1.5)}
+    subspaces = [line(seed, ends[seed]) for seed in ends]
+    variations, targets = [LOW, MIDDLE, HIGH, TRAIN], [-0.9, 1.1, 2.9, 2.0]
+    found = adapt(subspaces, variations)
+    assert found.returns.shape == (2, 4, 5, 3)
+    assert found.scores.shape == (2, 4, 4)
+    for s in ends:
+        for v, target in enumerate(targets):
+            expected = known_returns(found.candidates, ends[s], target)
+            for episode in range(3):
+                np.testing.assert_allclose(
+                    found.returns[s, v, :, episode], expected, rtol=1e-4, atol=1e-5
+                )
+            assert found.chosen[s, v] == expected.argmax()
+            np.testing.assert_allclose(found.scores[s, v], expected.max(), rtol=1e-4, atol=1e-5)
+    # z near the second anchor (high) for High, the first for Low, and the ends swap for seed 1.
+    np.testing.assert_array_equal(found.chosen[0], [4, 2, 0, 1])
+
+
+def test_choice_is_the_best_mean_of_noisy_episodes() -> None:
+    found = adapt([line(s) for s in range(4)], [NOISY], episodes=2)
+    means = found.returns.mean(axis=-1)
+    np.testing.assert_array_equal(found.chosen, means.argmax(axis=-1))
+    assert (found.returns.max(axis=-1).argmax(axis=-1) != found.chosen).any()
+
+
+def test_scores_are_fresh_episodes() -> None:
+    """No return of the final score is one the choice was made on, and the mean is unbiased."""
+    found = adapt([line(0)], [NOISY], shots=10, episodes=4, score_episodes=2000)
+    assert not np.isin(found.scores, found.returns).any()
+    assert len(np.unique(found.scores)) > 1900
+    assert len(np.unique(found.returns)) == found.returns.size
+    expected = known_returns(found.candidates, (-2.0, 2.0), 1.0)[found.chosen[0, 0]]
+    np.testing.assert_allclose(found.scores.mean(), expected, atol=4 / 2000**0.5)
+    assert found.returns.mean(axis=-1).max() > expected + 0.1  # the winner's curse, left out
+
+
+def test_a_variation_does_not_depend_on_those_beside_it() -> None:
+    together = adapt([line(3)], [LOW, NOISY, HIGH])
+    alone = adapt([line(3)], [NOISY])
+    np.testing.assert_allclose(together.returns[:, 1], alone.returns[:, 0], rtol=1e-5)
+    np.testing.assert_allclose(together.scores[:, 1], alone.scores[:, 0], rtol=1e-5)
+
+
+def test_a_seed_does_not_depend_on_those_beside_it() -> None:
+    together = adapt([line(3), line(8), line(5)], [NOISY, HIGH])
+    for i, seed in enumerate((3, 8, 5)):
+        alone = adapt([line(seed)], [NOISY, HIGH])
+        np.testing.assert_allclose(together.returns[i], alone.returns[0], rtol=1e-5)
+        np.testing.assert_allclose(together.scores[i], alone.scores[0], rtol=1e-5)
+    assert (together.returns[0, 0] != together.returns[1, 0]).all()
+
+
+def test_blocks_of_candidates_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = adapt([line(0)], [NOISY], shots=7)
+    monkeypatch.setattr(kshot, "BLOCK", 6)
+    kshot._program.cache_clear()
+    cut = adapt([line(0)], [NOISY], shots=7)
+    kshot._program.cache_clear()
+    np.testing.assert_allclose(whole.returns, cut.returns, rtol=1e-5)
+    np.testing.assert_allclose(whole.scores, cut.scores, rtol=1e-5)
+
+
+def test_agrees_with_the_adapter() -> None:
+    """The same rule, ask by ask."""
+    found = adapt([line(0)], [NOISY], shots=6, episodes=3)
+    adapter = GridAdapter(LINE.latent, shots=6, episodes=3)
+    np.testing.assert_array_equal(adapter.candidates, found.candidates)
+    episode = [0] * 6
+    while adapter.remaining:
+        z = adapter.ask()
+        k = int(np.flatnonzero((found.candidates == z).all(axis=-1))[0])
+        adapter.tell(z, float(found.returns[0, 0, k, episode[k]]))
+        episode[k] += 1
+    np.testing.assert_array_equal(adapter.best(), found.candidates[found.chosen[0, 0]])
+
+
+def test_subspace_adapts_by_name_by_variation_and_by_function() -> None:
+    """Counts left out are the protocol's."""
+    by_name = line(0).adapt("High")
+    assert (by_name.variation, by_name.returns.shape, by_name.scores.shape) == ("High", (5, 2), (3,))
+    np.testing.assert_array_equal(by_name.z, [0.0, 1.0])
+    np.testing.assert_allclose(by_name.score, by_name.scores.mean(), rtol=1e-6)
+    by_variation = line(0).adapt(HIGH)
+    np.testing.assert_array_equal(by_variation.returns, by_name.returns)
+    mine = line(0).adapt(lambda params: params._replace(target=-0.9), shots=2, episodes=1)
+    np.testing.assert_array_equal(mine.z, [1.0, 0.0])
+    assert mine.returns.shape == (2, 1)
+
+
+def test_an_episode_that_is_no_number_is_not_the_best() -> None:
+    """A simulator that blows up for one z: the adapter refuses NaN, so K-shot must not pick it."""
+
+    def explode(params: Any) -> Any:
+        return params._replace(target=jnp.nan)
+
+    broken = Variation("Broken", "no return is a number", explode)
+    with pytest.raises(SlacklineError, match=r"Broken.*finite|finite.*Broken"):
+        adapt([line(0)], [HIGH, broken])
+
+
+@pytest.mark.parametrize("count", ["shots", "episodes", "score_episodes"])
+def test_impossible_counts(count: str) -> None:
+    with pytest.raises(SlacklineError, match=f"{count} is 0"):
+        adapt([line(0)], [LOW], **{count: 0})
+
+
+def test_too_many_episodes_are_refused_before_they_run() -> None:
+    with pytest.raises(SlacklineError, match="episodes were asked for"):
+        adapt([line(0)], [LOW], shots=1_000_000, episodes=1000)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_numpy_policy_is_the_jax_network(name: str) -> None:
+    """What `at(z)` does in NumPy is what was scored in JAX."""
+    method, space = CATALOGUE[name], AIM_SUITE.env.action
+    wide = method.conditioning.input_size(method.latent, 3)
+    anchors = method.conditioning.num_anchors(method.latent)
+    policy = jax.tree.map(np.asarray, init_mlp(jax.random.key(0), (wide, 8, 1), anchors))
+    subspace = replace(line(0), method=method, policy=policy)
+    observations = jax.random.normal(jax.random.key(1), (20, 3))
+    for z in method.latent.candidates(3):
+        plain = method.conditioning.at(method.latent, policy, jnp.asarray(z))
+        acts = subspace.at(z if method.latent.size else None)
+        expected = space.low + (jnp.tanh(plain(observations)) + 1) * (space.high - space.low) / 2  # type: ignore[union-attr]
+        np.testing.assert_allclose(acts(observations), expected, rtol=1e-4, atol=1e-5)
