@@ -85,9 +85,9 @@ class GridAdapter:
         """Which candidate z is; a copy that went through text (rounded) still counts."""
         array = np.asarray(z, np.float32)
         if array.shape == self.candidates.shape[1:]:
-            matches = np.isclose(self.candidates, array[None], atol=1e-6).all(axis=-1)
-            if matches.any():
-                return int(np.argmax(matches))
+            nearest = int(np.argmin(np.abs(self.candidates - array[None]).sum(axis=-1)))
+            if np.allclose(self.candidates[nearest], array, atol=1e-6):
+                return nearest
         raise SlacklineError(f"z = {_show(z)} was never asked; tell() takes a z that ask() gave")
 
 

@@ -41,6 +41,8 @@ class Bench:
     """Episodes for each of them."""
     score_episodes: Count = None
     """Fresh episodes for the final score."""
+    preset: str = "paper"
+    """Which hyper-parameters to use; `slackline list` names the presets of each suite."""
     out: Path = Path("runs/bench")
     """Folder to keep the runs and the page in."""
     devices: Devices = None
@@ -83,8 +85,9 @@ class Bench:
             adapting = Adapting.of(
                 find_suite(name).protocol, self.shots, self.episodes, self.score_episodes
             )
+            hyper = find_suite(name).preset(self.preset)
             configs = [
-                configure(name, method, seeds=seeds, steps=self.steps)
+                configure(name, method, seeds=seeds, steps=self.steps, hyper=hyper)
                 for method in dict.fromkeys(self.methods)
             ]
             cells += plan(configs, adapting, self.out)

@@ -35,6 +35,7 @@ def catalogue() -> dict[str, Any]:
                 "variations": [{"name": v.name, "change": v.description} for v in s.variations],
                 "protocol": asdict(s.protocol),
                 "hyper": asdict(s.hyper),
+                "presets": ["paper", *s.presets],
             }
             for s in map(suite, NAMES)
         ],
@@ -53,6 +54,8 @@ def as_text(found: dict[str, Any]) -> str:
             f"{protocol['shots']} shots × {protocol['episodes']} episodes"
         )
         lines += [f"    {v['name']:14}{v['change']}" for v in suite["variations"]]
+        if len(suite["presets"]) > 1:
+            lines.append(f"    presets: {', '.join(suite['presets'])}")
     lines += ["", "methods"]
     for method in found["methods"]:
         options = ", ".join(f"{name} = {value}" for name, value in method["options"].items())

@@ -122,6 +122,12 @@ def cache_folder() -> Path:
     return Path(os.environ.get("SLACKLINE_CACHE") or Path(base) / "slackline" / "xla")
 
 
+def value_of(option: str, argv: list[str]) -> str | None:
+    """The word after `option`, if it is given."""
+    at = argv.index(option) if option in argv else len(argv)
+    return argv[at + 1] if at + 1 < len(argv) else None
+
+
 def first_word(argv: list[str]) -> str | None:
     """The first argument if it is not an option."""
     return argv[0] if argv and not argv[0].startswith("-") else None

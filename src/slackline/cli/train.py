@@ -18,6 +18,7 @@ from slackline.cli.options import (
     first_word,
     parse_as,
     set_up_jax,
+    value_of,
 )
 from slackline.cli.progress import human, training_bar
 from slackline.errors import require_count, require_number
@@ -62,8 +63,10 @@ class Train:
     """How often the whole training state is saved."""
     devices: Devices = None
     """CPU devices to spread the seeds over."""
+    preset: str = "paper"
+    """Which hyper-parameters to begin with; `slackline list` names the presets of each suite."""
     hyper: Hyper = field(default_factory=Hyper)
-    """Hyper-parameters; the defaults are the paper's for the suite."""
+    """Hyper-parameters, one by one; `--hyper FILE` begins with what `slackline tune` wrote."""
 
     def run(self) -> None:
         from slackline.training import configure, run_training
@@ -112,8 +115,13 @@ def outcome(run: RunFolder) -> str:
 
 
 def parse(argv: list[str]) -> Train:
-    """The suite decides what the hyper-parameters' defaults are, so it is looked at first."""
-    name = first_word(argv)
-    hyper = find_suite(name).hyper if name else Hyper()
-    default = Train(suite=tyro.MISSING, hyper=hyper)
-    return parse_as("train", Train, argv, default)
+    """Suite, preset and file decide the hyper-parameters' defaults, so they are read first."""
+    name, preset, file = first_word(argv), value_of("--preset", argv), value_of("--hyper", argv)
+    hyper = find_suite(name).preset(preset or "paper") if name else Hyper()
+    if file is not None:
+        from slackline.tuning import load_choice
+
+        hyper = load_choice(Path(file))
+        at = argv.index("--hyper")
+        argv = argv[:at] + argv[at + 2 :]
+    return parse_as("train", Train, argv, Train(suite=tyro.MISSING, hyper=hyper))

@@ -52,14 +52,20 @@ class Program:
 def _compiled(learner: Learner, copies: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Shared by a process's runs that differ only in seeds, budget or float hyper-parameters."""
     init = over_seeds(copies, jax.vmap(learner.init, in_axes=(0, None)), "s-")
-    return init, over_seeds(copies, partial(_advance, learner), "s--")
+    return init, over_seeds(copies, partial(advance, learner, None), "s--")
 
 
-def _advance(
-    learner: Learner, state: TrainState, hyper: Hyper, iterations: jax.Array
+def advance(
+    learner: Learner,
+    axis: int | None,
+    state: TrainState,
+    hyper: Hyper,
+    iterations: jax.Array,
 ) -> tuple[TrainState, Progress]:
+    """Iterate every copy; `axis` 0 gives each its own hyper-parameters, None the same to all."""
+
     def iterate(state: TrainState) -> tuple[TrainState, Progress]:
-        state, episodes, losses = jax.vmap(learner.iteration, in_axes=(0, None))(state, hyper)
+        state, episodes, losses = jax.vmap(learner.iteration, in_axes=(0, axis))(state, hyper)
         return state, Progress(episodes, losses)
 
     def body(_: Any, carry: tuple[TrainState, Progress]) -> tuple[TrainState, Progress]:

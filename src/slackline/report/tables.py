@@ -13,6 +13,7 @@ from slackline.bench.stats import Summary, iqm, iqm_interval, seed_scores, summa
 from slackline.paper import paper_average, paper_score
 from slackline.report.results import SuiteResult
 from slackline.suites.suite import Suite
+from slackline.tuning import Choice
 
 
 def show(table: Table) -> None:
@@ -112,3 +113,22 @@ def adaptation_json(scores: pl.DataFrame) -> list[dict[str, Any]]:
         }
         for (name,), rows in fresh.group_by("variation", maintain_order=True)
     ]
+
+
+def tuning_table(name: str, ranking: list[Choice], *, seeds: int, steps: int) -> Table:
+    """The grid's cells, best first."""
+    table = Table(
+        title=f"{name}: single policy on the training environment, {seeds} seeds × {steps:,} steps",
+        caption="final: deterministic return on fresh training episodes, mean ± std over seeds",
+    )
+    for column in ("rank", *ranking[0].changed, "final", "while training"):
+        table.add_column(column, justify="right")
+    for rank, choice in enumerate(ranking, 1):
+        table.add_row(
+            str(rank),
+            *(f"{value:g}" for value in choice.changed.values()),
+            plus_minus(summarise(np.array(choice.scores))),
+            f"{choice.training_return:.1f}",
+            style="bold" if rank == 1 else None,
+        )
+    return table

@@ -43,6 +43,17 @@ class Protocol:
 
 
 @dataclass(frozen=True, eq=False)
+class TrainTask:
+    """What may be seen before deployment: the training environment, and no variation of it."""
+
+    name: str
+    env: Env
+    horizon: int
+    hyper: Hyper
+    steps: int
+
+
+@dataclass(frozen=True, eq=False)
 class Suite:
     """One family of the paper."""
 
@@ -61,6 +72,18 @@ class Suite:
     """Returns are multiplied by this where they are shown; never in training or in the store."""
     note: str = ""
     """What a reader of the tables must know."""
+
+    @property
+    def train_task(self) -> TrainTask:
+        """The suite without its test environments, for whoever must not look at them."""
+        return TrainTask(self.name, self.env, self.horizon, self.hyper, self.protocol.steps)
+
+    def preset(self, name: str) -> Hyper:
+        """Hyper-parameters by name; "paper" are the suite's own."""
+        presets = {"paper": self.hyper, **self.presets}
+        if name not in presets:
+            raise unknown(f"preset of {self.name}", name, presets)
+        return presets[name]
 
     def variation(self, name: str) -> Variation:
         """Look a variation up by name; "Train" is the training environment."""

@@ -1,0 +1,174 @@
+"""Choosing hyper-parameters as the paper does: a grid over the single policy, on the training
+environment only.
+
+Everything here works on a `TrainTask`, which has no variations: tuning cannot look at a test
+environment because it is never given one.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from slackline.adapt.episodes import episode_return
+from slackline.envs.api import Array
+from slackline.errors import SlacklineError, require_count, unknown
+from slackline.learn.hyper import Hyper, hyper_from_json
+from slackline.learn.learner import Learner, TrainState
+from slackline.learn.program import advance, over_seeds
+from slackline.methods.catalogue import method
+from slackline.store.files import check_format, read_json, write_json
+from slackline.store.run import provenance
+from slackline.suites.suite import TrainTask
+from slackline.training import STRIDES, OnTick, Tick
+
+FORMAT = "slackline-hyper"
+SCHEMA = 1
+EVALUATION_EPISODES = 100
+MAX_CELLS = 4096
+
+Grid = dict[str, tuple[float, ...]]
+"""Values to try, by the name of a float field of Hyper; "lr" is both learning rates."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One cell of the grid and how its single policies did on the training environment."""
+
+    changed: dict[str, float]
+    hyper: Hyper
+    scores: tuple[float, ...]
+    """Mean deterministic return at the end of training, by seed."""
+    training_return: float
+    """Mean return while training: higher is faster."""
+
+    @property
+    def score(self) -> float:
+        return float(np.mean(self.scores))
+
+
+def cells(base: Hyper, grid: Grid) -> list[tuple[dict[str, float], Hyper]]:
+    """Every combination of the grid's values, as checked hyper-parameters."""
+    floats = {f.name for f in fields(Hyper) if f.type == "float"}
+    for name in grid:
+        if name not in floats | {"lr"}:
+            raise unknown("hyper-parameter to tune", name, sorted(floats | {"lr"}))
+        if not grid[name]:
+            raise SlacklineError(f"the grid has no value for {name}")
+    found = []
+    for values in itertools.product(*grid.values()):
+        changed = dict(zip(grid, values, strict=True))
+        settings = dict(changed)
+        if "lr" in settings:
+            settings["policy_lr"] = settings["critic_lr"] = settings.pop("lr")
+        arguments: dict[str, Any] = settings
+        hyper = replace(base, **arguments)
+        hyper.check()
+        found.append((changed, hyper))
+    require_count("number of combinations in the grid", len(found), high=MAX_CELLS)
+    return found
+
+
+def tune(
+    task: TrainTask,
+    grid: Grid,
+    *,
+    seeds: int = 3,
+    steps: int | None = None,
+    on_tick: OnTick | None = None,
+) -> list[Choice]:
+    """Train a single policy for every cell × seed in one program; best first."""
+    steps = task.steps if steps is None else steps
+    require_count("seeds", seeds, high=1000)
+    require_count("steps", steps, low=task.hyper.steps_per_iteration, high=10**12)
+    combinations = cells(task.hyper, grid)
+    learner = Learner(task.env, task.horizon, method("single"))
+    copies = len(combinations) * seeds
+    each = [hyper for _, hyper in combinations for _ in range(seeds)]
+    hypers: Hyper = jax.tree.map(lambda *values: jnp.array(values, jnp.float32), *each)
+    keys = jnp.stack([jax.random.key(seed) for _ in combinations for seed in range(seeds)])
+    iterations = -(-steps // task.hyper.steps_per_iteration)
+
+    init = over_seeds(copies, jax.vmap(learner.init), "ss")
+    train = over_seeds(copies, partial(advance, learner, 0), "ss-")
+    state, done, begun = init(keys, hypers), 0, time.monotonic()
+    count, total = np.zeros(copies), np.zeros(copies)
+    while done < iterations:
+        stride = min(-(-iterations // STRIDES), iterations - done)
+        state, progress = train(state, hypers, jnp.int32(stride))
+        count += np.asarray(progress.episodes.count)
+        total += np.asarray(progress.episodes.return_sum)
+        done += stride
+        if on_tick is not None:
+            size, mean = task.hyper.steps_per_iteration, total.sum() / max(count.sum(), 1)
+            spent = time.monotonic() - begun
+            on_tick(Tick(done * size, iterations * size, copies, float(mean), spent))
+    scores = over_seeds(copies, jax.vmap(partial(_evaluate, task)), "ss")(state, keys)
+
+    by_cell = np.asarray(scores).reshape(len(combinations), seeds)
+    counts, totals = (x.reshape(by_cell.shape).sum(axis=1) for x in (count, total))
+    choices = [
+        Choice(changed, hyper, tuple(map(float, row)), float(total / max(count, 1)))
+        for (changed, hyper), row, total, count in zip(
+            combinations, by_cell, totals, counts, strict=True
+        )
+    ]
+    # A diverged cell scores NaN and comes last; equals are ordered by how fast they learned.
+    return sorted(choices, key=lambda c: (np.nan_to_num(c.score, nan=-np.inf), c.training_return))[
+        ::-1
+    ]
+
+
+def _evaluate(task: TrainTask, state: TrainState, key: Array) -> Array:
+    """Mean deterministic return of the trained policy on fresh training episodes."""
+    keys = jax.random.split(jax.random.fold_in(key, 1), EVALUATION_EPISODES)
+    run = partial(episode_return, task.env, task.horizon, state.networks.policy)
+    return jnp.mean(jax.vmap(run, in_axes=(None, 0))(task.env.default_params(), keys))
+
+
+def save_choice(
+    path: Path, task: TrainTask, ranking: list[Choice], *, seeds: int, steps: int
+) -> None:
+    """Write the winner (and the whole ranking) where `train --hyper FILE` reads it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(
+        path,
+        {
+            "format": FORMAT,
+            "schema": SCHEMA,
+            "suite": task.name,
+            "hyper": asdict(ranking[0].hyper),
+            "seeds": seeds,
+            "steps": steps,
+            "ranking": [
+                c.changed
+                | {"score": _finite(c.score), "training_return": _finite(c.training_return)}
+                for c in ranking
+            ],
+            "provenance": provenance(),
+        },
+    )
+
+
+def _finite(value: float) -> float | None:
+    return round(value, 4) if np.isfinite(value) else None
+
+
+def load_choice(path: Path) -> Hyper:
+    """The hyper-parameters of a file that `slackline tune` wrote."""
+    values = read_json(path)
+    check_format(path, values.get("format"), values.get("schema"), expected=FORMAT, newest=SCHEMA)
+    try:
+        hyper = hyper_from_json(values["hyper"])
+        hyper.check()
+    except (KeyError, TypeError, SlacklineError) as error:
+        raise SlacklineError(f"{path}: has no usable hyper-parameters ({error})") from None
+    return hyper

@@ -1,0 +1,122 @@
+"""Statistics against SciPy and in literal numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from probes import properties
+from scipy import stats as scipy_stats
+
+from slackline.bench.stats import iqm, iqm_interval, score_matrix, seed_scores, summarise
+
+numbers = st.floats(-1e4, 1e4, width=32)
+
+
+@properties
+@given(
+    matrix=st.sampled_from([(1, 4), (2, 4), (4, 3), (8, 5)]).flatmap(
+        lambda shape: arrays.arrays(np.float64, shape, elements=numbers)
+    )
+)
+def test_iqm_is_the_trimmed_mean_where_quarters_are_whole(matrix: np.ndarray) -> None:
+    expected = scipy_stats.trim_mean(matrix, 0.25, axis=None)
+    np.testing.assert_allclose(iqm(matrix), expected, rtol=1e-9, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([7.0], 7.0),
+        ([1.0, 3.0], 2.0),
+        # The middle half of three: 1.5 values, of which the middle is one whole: (¼·1 + 2 + ¼·9)/1.5
+        ([9.0, 1.0, 2.0], 3.0),
+        # Five: ¾ of the second and the fourth, all of the third: (¾·1 + 2 + ¾·10)/2.5
+        ([1.0, 0.0, 2.0, 1000.0, 10.0], 4.1),
+        # Six: half of the second and the fifth.
+        ([0.0, 1.0, 2.0, 3.0, 10.0, 99.0], 10.5 / 3),
+    ],
+)
+def test_iqm_literal(values: list[float], expected: float) -> None:
+    np.testing.assert_allclose(iqm(np.array(values)), expected, rtol=1e-12)
+
+
+def test_iqm_ignores_outliers_and_order() -> None:
+    matrix = np.arange(8.0).reshape(2, 4)
+    worse = matrix.copy()
+    worse[1, 3], worse[0, 0] = 1e9, -1e9
+    assert iqm(matrix) == iqm(worse) == iqm(matrix[::-1].T) == 3.5
+
+
+def test_interval_holds_the_iqm_and_is_the_same_every_time() -> None:
+    matrix = np.random.default_rng(0).normal(100.0, 10.0, (10, 6))
+    low, high = iqm_interval(matrix)
+    assert low < iqm(matrix) < high
+    assert iqm_interval(matrix) == (low, high)
+    assert iqm_interval(matrix, seed=1) != (low, high)
+    # About ±2 σ/√n of a mean over 60, a little more for the trimmed one.
+    assert 2.0 < high - low < 10.0
+
+
+def test_interval_resamples_within_tasks() -> None:
+    """Tasks far apart whose seeds agree leave nothing uncertain."""
+    matrix = np.broadcast_to(np.array([0.0, 10.0, 50.0, 1000.0]), (5, 4))
+    assert iqm_interval(matrix) == (30.0, 30.0)
+
+
+def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    generator = np.random.default_rng(0)
+    hits = 0
+    for _ in range(60):
+        low, high = iqm_interval(generator.normal(0.0, 1.0, (10, 3)), resamples=200)
+        hits += low < 0.0 < high
+    assert 48 <= hits <= 60
+
+
+def test_interval_of_one_seed_has_no_width() -> None:
+    low, high = iqm_interval(np.array([[1.0, 2.0, 3.0, 4.0]]))
+    assert low == high == 2.5
+
+
+def test_summarise_literal() -> None:
+    found = summarise(np.array([1.0, 2.0, 3.0, 4.0]))
+    assert (found.mean, found.num_seeds) == (2.5, 4)
+    np.testing.assert_allclose(found.std, (5 / 3) ** 0.5)
+    np.testing.assert_allclose(found.standard_error, (5 / 12) ** 0.5)
+
+
+def test_summarise_one_seed() -> None:
+    found = summarise(np.array([3.0]))
+    assert (found.mean, found.std, found.standard_error, found.num_seeds) == (3.0, 0.0, 0.0, 1)
+
+
+def table(rows: list[tuple[str, str, int, float]]) -> pl.DataFrame:
+    """(phase, variation, seed, return) of one method."""
+    frame = pl.DataFrame(rows, schema=["phase", "variation", "seed", "return"], orient="row")
+    named = [pl.lit("cartpole").alias("suite"), pl.lit("lop").alias("method")]
+    return frame.with_columns(*named, pl.lit(10).alias("shots"))
+
+
+def test_only_fresh_episodes_count() -> None:
+    scores = table(
+        [
+            ("select", "A", 0, 1000.0),
+            ("score", "A", 0, 1.0),
+            ("score", "A", 0, 2.0),
+            ("score", "B", 0, 5.0),
+            ("score", "A", 1, 7.0),
+            ("score", "B", 1, 9.0),
+        ]
+    )
+    per_seed = seed_scores(scores)
+    found = {(r["variation"], r["seed"]): r["score"] for r in per_seed.iter_rows(named=True)}
+    assert found == {("A", 0): 1.5, ("B", 0): 5.0, ("A", 1): 7.0, ("B", 1): 9.0}
+
+
+def test_score_matrix_has_seeds_as_rows_in_order() -> None:
+    rows = [("score", v, s, 10.0 * s + ord(v)) for s in (2, 0, 1) for v in "BA"]
+    matrix = score_matrix(seed_scores(table(rows)), ["A", "B"])
+    np.testing.assert_array_equal(matrix, [[65.0, 66.0], [75.0, 76.0], [85.0, 86.0]])

@@ -1,0 +1,126 @@
+"""Every suite and every variation there is keeps the contract; new ones as soon as listed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from slackline.envs.api import Array, Continuous, Discrete, Env
+from slackline.paper import paper_average, paper_score
+from slackline.suites import NAMES, suite
+from slackline.suites.suite import TRAIN, Suite, Variation
+
+PURE = [name for name in NAMES if isinstance(suite(name).env, Env)]
+CASES = [(name, v.name) for name in PURE for v in suite(name).variations]
+AS_TRAINED = {("maze2d", "Maze1")}
+"""Variations that are the training environment itself, as in the paper."""
+
+NUM_PLANS, NUM_STEPS = 8, 40
+
+
+def plans(action: Discrete | Continuous) -> Array:
+    """Action sequences (plan, time, ...): one action for a while, then anything."""
+    generator = np.random.default_rng(0)
+    if isinstance(action, Discrete):
+        stubborn = np.arange(NUM_PLANS)[:, None] % action.num_actions
+        wiggly = generator.integers(action.num_actions, size=(NUM_PLANS, NUM_STEPS))
+        chosen = np.where(np.arange(NUM_STEPS) < NUM_STEPS // 2, stubborn, wiggly)
+        return jnp.asarray(chosen, jnp.int32)
+    size = (NUM_PLANS, NUM_STEPS, action.size)
+    return jnp.asarray(generator.uniform(action.low, action.high, size), jnp.float32)
+
+
+def stacked(found: Suite, variations: list[Variation]) -> Any:
+    each = [v.apply(found.env.default_params()) for v in variations]
+    return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *each)
+
+
+@cache
+def rollouts(name: str, alone: bool = False) -> np.ndarray:
+    """Observations (variation, plan, time, ...) with the same keys and actions; Train is first."""
+    found = suite(name)
+    env, variations = found.env, [TRAIN] if alone else [TRAIN, *found.variations]
+
+    def follow(params: Any, plan: Array) -> Array:
+        def step(state: Any, timed: tuple[Array, Array]) -> tuple[Any, Array]:
+            time, action = timed
+            key = jax.random.fold_in(jax.random.key(1), time)
+            observation, state, reward, _ = env.step(key, state, action, params)
+            return state, jnp.concatenate([observation, reward[None]])
+
+        _, state = env.reset(jax.random.key(0), params)
+        return jax.lax.scan(step, state, (jnp.arange(NUM_STEPS), plan))[1]
+
+    every = jax.jit(jax.vmap(jax.vmap(follow, in_axes=(None, 0)), in_axes=(0, None)))
+    return np.asarray(every(stacked(found, variations), plans(env.action)))
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_suite_is_well_formed(name: str) -> None:
+    found = suite(name)
+    names = [v.name for v in found.variations]
+    assert found.name == name
+    assert found.horizon > 0
+    assert names
+    assert len(set(names)) == len(names)
+    assert TRAIN.name not in names
+    assert all(v.description for v in found.variations)
+    found.hyper.check()
+    for preset in found.presets.values():
+        preset.check()
+    protocol = found.protocol
+    assert min(protocol.steps, protocol.shots, protocol.episodes, protocol.score_episodes) > 0
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_environment_keeps_the_contract(name: str) -> None:
+    """Flat float observations, scalar reward and flag, and a state that keeps its types."""
+    env = suite(name).env
+    params, key = env.default_params(), jax.random.key(0)
+    observation, state = jax.eval_shape(env.reset, key, params)
+    action = plans(env.action)[0, 0]
+    after, next_state, reward, terminated = jax.eval_shape(env.step, key, state, action, params)
+    for seen in (observation, after):
+        assert (seen.shape, seen.dtype) == ((env.observation_size,), jnp.float32)
+    assert (reward.shape, reward.dtype) == ((), jnp.float32)
+    assert (terminated.shape, terminated.dtype) == ((), jnp.bool_)
+    assert jax.tree.structure(state) == jax.tree.structure(next_state)
+    for a, b in zip(jax.tree.leaves(state), jax.tree.leaves(next_state), strict=True):
+        assert (a.shape, a.dtype) == (b.shape, b.dtype)
+
+
+@pytest.mark.parametrize(("name", "variation"), CASES)
+def test_variation_changes_what_happens(name: str, variation: str) -> None:
+    """With keys and actions held fixed, so that only the environment differs."""
+    index = 1 + [v.name for v in suite(name).variations].index(variation)
+    every = rollouts(name)
+    assert np.isfinite(every[index]).all()
+    differs = (every[index] != every[0]).any()
+    assert differs == ((name, variation) not in AS_TRAINED)
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_variations_differ_from_each_other(name: str) -> None:
+    every = rollouts(name)
+    flat = every.reshape(len(every), -1)
+    same = sum((name, v.name) in AS_TRAINED for v in suite(name).variations)
+    assert len(np.unique(flat, axis=0)) == len(every) - same
+
+
+@pytest.mark.parametrize("name", PURE)
+def test_training_environment_is_left_as_it_was(name: str) -> None:
+    """Bit for bit, whatever variations were made from its parameters and run beside it."""
+    np.testing.assert_array_equal(rollouts(name)[0], rollouts(name, alone=True)[0])
+
+
+@pytest.mark.parametrize(("name", "variation"), CASES)
+def test_paper_has_the_variation_if_it_has_the_suite(name: str, variation: str) -> None:
+    if paper_average(name, "lop", 10) is None:
+        pytest.skip("not in the paper")
+    for method in ("single", "lop"):
+        assert paper_score(name, method, variation, 10) is not None
