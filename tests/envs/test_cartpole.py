@@ -77,9 +77,7 @@ def test_steps_as_gymnasium_does(name: str) -> None:
     reference = gymnasium_cartpole(CHANGES[name])
     skipped, falls = 0, 0
     states, actions, observations, fallen = visited(name)
-    for state, action, observation, fell in zip(
-        states, actions, observations, fallen, strict=True
-    ):
+    for state, action, observation, fell in zip(states, actions, observations, fallen, strict=True):
         reference.state = state.astype(np.float64)
         reference.steps_beyond_terminated = None
         expected, _, terminated, _, _ = reference.step(int(action))

@@ -36,7 +36,8 @@ def publish(path: Path, out: Path, figures: Path | None = None) -> Path:
     results = load_results(path)
     for suite in results.suites:
         for shots in suite.shots:
-            show(benchmark_table(suite, shots))
+            if suite.variations(shots):
+                show(benchmark_table(suite, shots))
     if figures is not None:
         from slackline.report.figures import draw_figures
 

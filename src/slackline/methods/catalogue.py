@@ -19,7 +19,7 @@ CATALOGUE = {
     m.name: m
     for m in (
         Method("single", "Single policy", Point(), Anchors(), Auxiliary()),
-        Method("ensemble", "Independent policies", Members(5), Anchors(), Auxiliary()),
+        Method("ensemble", "Ensemble", Members(5), Anchors(), Auxiliary()),
         Method("lop", "Line of policies", Simplex(2), Anchors(), CosinePenalty(beta=1.0)),
         Method("cop", "Convex set of policies", Simplex(3), Anchors(), CosinePenalty(beta=1.0)),
         Method("bop", "Bézier curve of policies", Bezier(3), Anchors(), CosinePenalty(beta=1.0)),

@@ -34,13 +34,14 @@ class RunResult:
     """One entry per stride: steps, seconds, and per-seed lists of return, losses, …"""
 
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
-        """Training curve: steps (P,) and returns (P, S), NaN where no episode ended."""
+        """Training curve: steps (P,) and displayed returns (P, S), NaN where no episode ended."""
         try:
             steps = np.array([point["steps"] for point in self.progress], float)
             rows = [
                 [np.nan if r is None else r for r in point["return"]] for point in self.progress
             ]
-            return steps, np.array(rows, float).reshape(len(steps), len(self.config.seeds))
+            returns = np.array(rows, float).reshape(len(steps), len(self.config.seeds))
+            return steps, returns * find_suite(self.config.suite).display_scale
         except (KeyError, TypeError, ValueError) as error:
             raise SlacklineError(
                 f"{self.folder}/progress.jsonl: is corrupt ({type(error).__name__}: {error})"
@@ -96,7 +97,7 @@ class SuiteResult:
     suite: Suite
     runs: list[RunResult]
     scores: pl.DataFrame
-    """Every episode of these runs, as in `slackline.store.scores.SCHEMA`."""
+    """Every episode of these runs, as in `slackline.store.scores.SCHEMA`, scaled for display."""
     answers: dict[tuple, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
     """What was asked already; see `_remembered`."""
 
@@ -168,6 +169,15 @@ class SuiteResult:
             ) from None
         return Selection(seeds, [list(z_of[n]) for n in numbers], returns, errors, chosen)
 
+    def remarks(self, shots: int) -> list[str]:
+        """What a reader of the table at K must know beside its numbers."""
+        ensembles = [m for m in self.methods(shots) if m.num_members > 1]
+        samples = [
+            f"{m.title} trains {m.num_members} policies: {m.num_members} times the samples."
+            for m in ensembles
+        ]
+        return [self.suite.note] * bool(self.suite.note) + samples
+
 
 @dataclass(frozen=True)
 class Results:
@@ -197,7 +207,9 @@ def load_results(path: Path) -> Results:
     for name, runs in by_suite.items():
         runs.sort(key=lambda run: order.index(run.config().method))
         results = [_run_result(run) for run in runs]
-        suites.append(SuiteResult(find_suite(name), results, all_scores(runs)))
+        suite = find_suite(name)
+        scores = all_scores(runs).with_columns(pl.col("return") * suite.display_scale)
+        suites.append(SuiteResult(suite, results, scores))
     return Results(path, suites)
 
 

@@ -42,7 +42,12 @@ def benchmark_table(result: SuiteResult, shots: int) -> Table:
     table = Table(
         title=f"{result.suite.title}: return after adapting with K = {shots}, "
         f"{len(config.seeds)} seeds × {config.steps:,} steps",
-        caption="mean ± std over seeds, fresh episodes; 'paper' is the paper's own number",
+        caption=" ".join(
+            [
+                "mean ± std over seeds, fresh episodes; 'paper' is the paper's own number.",
+                *result.remarks(shots),
+            ]
+        ),
     )
     table.add_column("variation")
     for method in methods:
@@ -79,12 +84,14 @@ def adaptation_table(scores: pl.DataFrame, suite: Suite) -> Table:
     num_seeds = scores["seed"].n_unique()
     table = Table(
         title=f"{method} on {suite.name}, adapted with K = {shots}: {num_seeds} seed(s)",
-        caption="score: mean ± std over seeds of the chosen policy on fresh episodes",
+        caption="score: mean ± std over seeds of the chosen policy on fresh episodes. "
+        + suite.note,
     )
     for name in ("variation", "change", "score", "chosen z", "paper"):
         table.add_column(name, justify="left" if name in ("variation", "change") else "right")
     for row in adaptation_json(scores):
-        name, per_seed = row["variation"], np.array([s["score"] for s in row["seeds"]])
+        name = row["variation"]
+        per_seed = np.array([s["score"] for s in row["seeds"]]) * suite.display_scale
         paper = paper_score(suite.name, method, name, shots)
         zs = [format_z(np.array(s["z"])) for s in row["seeds"]]
         table.add_row(

@@ -77,11 +77,12 @@ def conditions(result: SuiteResult, shots: int) -> str:
         )
     tried = _episodes(rows.filter(phase="select"))
     fresh = _episodes(rows.filter(phase="score"))
+    remarks = "".join(f" {remark}" for remark in result.remarks(shots))
     return (
         f"{budget}. Adapted with K = {shots}: at most {shots} values of z, {tried} episodes each; "
         f"the chosen one was then scored on {fresh} fresh episodes. Mean ± standard deviation over "
         "seeds; best measured method in bold. IQM is the mean of the middle half of all "
-        "seeds × variations, with a bootstrapped 95 % interval."
+        f"seeds × variations, with a bootstrapped 95 % interval.{remarks}"
     )
 
 
