@@ -75,7 +75,7 @@ def env_only(budget: float) -> dict[str, float]:
         return jax.vmap(one)(keys), keys
 
     state = over_seeds(SEEDS, begin, "s")(jax.random.split(jax.random.key(0), SEEDS))
-    run = over_seeds(SEEDS, many, "s-")
+    run = over_seeds(SEEDS, many, "s-", run_long=True)
 
     def advance(iterations: int) -> Any:
         nonlocal state

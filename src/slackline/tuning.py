@@ -98,7 +98,7 @@ def tune(
     iterations = -(-steps // task.hyper.steps_per_iteration)
 
     init = over_seeds(copies, jax.vmap(learner.init), "ss")
-    train = over_seeds(copies, partial(advance, learner, 0), "ss-")
+    train = over_seeds(copies, partial(advance, learner, 0), "ss-", run_long=True)
     state, done, begun = init(keys, hypers), 0, time.monotonic()
     count, total = np.zeros(copies), np.zeros(copies)
     while done < iterations:

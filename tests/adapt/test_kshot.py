@@ -26,7 +26,7 @@ LINE = CATALOGUE["lop"]
 
 @pytest.fixture(autouse=True)
 def _aim(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kshot, "find_suite", lambda name: AIM_SUITE)
+    monkeypatch.setattr(kshot, "find_suite", lambda _: AIM_SUITE)
 
 
 def line(seed: int, ends: tuple[float, float] = (-2.0, 2.0)) -> Subspace:

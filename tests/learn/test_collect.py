@@ -113,7 +113,7 @@ def test_terminated_and_truncated_are_told_apart(
 
 
 def test_episode_sums(collected: tuple[Running, Running, Transition, Episodes]) -> None:
-    before, after, steps, episodes = collected
+    _, after, steps, episodes = collected
     done = steps.terminated | steps.truncated
     length = steps.next_observation[..., 1][done]
     assert episodes.count == done.sum()

@@ -75,7 +75,7 @@ class Learned(NamedTuple):
 
 
 def trained(learner: Learner, hyper: Hyper, key: Array, iterations: int) -> tuple[TrainState, Any]:
-    def body(_: int, carry: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
+    def body(_: Any, carry: tuple[TrainState, Any]) -> tuple[TrainState, Any]:
         state, _, losses = learner.iteration(carry[0], hyper)
         return state, losses
 

@@ -78,13 +78,15 @@ def test_gae_equals_the_slow_sum(
     seed: int, ending: float, discount: float, gae_lambda: float
 ) -> None:
     generator = np.random.default_rng(seed)
-    floats = generator.normal(size=(3, T, N))
+    rewards, values, next_values = generator.normal(size=(3, T, N))
     ended = generator.random((T, N)) < ending
     terminated = ended & (generator.random((T, N)) < 0.5)
     truncated = ended & ~terminated
-    expected = slow_gae(*floats, terminated, truncated, discount, gae_lambda)
+    expected = slow_gae(rewards, values, next_values, terminated, truncated, discount, gae_lambda)
     found = gae(
-        *jnp.asarray(floats, jnp.float32),
+        jnp.asarray(rewards, jnp.float32),
+        jnp.asarray(values, jnp.float32),
+        jnp.asarray(next_values, jnp.float32),
         jnp.asarray(terminated),
         jnp.asarray(truncated),
         discount,

@@ -14,6 +14,7 @@ from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
 from slackline.learn.program import Program, Progress, over_seeds
 from slackline.methods.catalogue import CATALOGUE
+from slackline.store.files import to_tensors
 
 HYPER = replace(
     Hyper(algorithm="ppo"),
@@ -28,13 +29,7 @@ LEARNER = Learner(CartPole(), 50, CATALOGUE["lop"])
 
 
 def leaves(tree: Any) -> list[np.ndarray]:
-    raw = jax.tree.map(
-        lambda x: (
-            jax.random.key_data(x) if jax.dtypes.issubdtype(x.dtype, jax.dtypes.prng_key) else x
-        ),
-        tree,
-    )
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(raw)]
+    return list(to_tensors(tree).values())
 
 
 @pytest.fixture(scope="module")
