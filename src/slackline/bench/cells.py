@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -67,12 +68,20 @@ def run_cell(
     adapt_run(RunFolder(cell.path), None, cell.adapting)
 
 
-def adapt_run(run: RunFolder, variations: list[str] | None, adapting: Adapting) -> pl.DataFrame:
-    """Adapt every seed of a finished run and keep the scores; None: all variations and Train."""
+def adapt_run(
+    run: RunFolder, variations: list[str] | None, adapting: Adapting, **options: Any
+) -> pl.DataFrame:
+    """Adapt every seed of a finished run and keep the scores; None: all variations and Train.
+
+    `options` change the method for this adaptation, as in `spread="even"`.
+    """
     suite = find_suite(run.config().suite)
     names = [v.name for v in (TRAIN, *suite.variations)] if variations is None else variations
     chosen = [suite.variation(name) for name in names]
-    subspaces = load_subspaces(run.subspace_file)
+    subspaces = [
+        replace(subspace, method=subspace.method.with_options(**options))
+        for subspace in load_subspaces(run.subspace_file)
+    ]
     found = adapt_many(subspaces, chosen, *astuple(adapting))
     table = score_table(found, subspaces, chosen, adapting.shots)
     merge_scores(run.scores_file, table)

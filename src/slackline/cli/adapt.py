@@ -10,7 +10,7 @@ from typing import Annotated
 import polars as pl
 import tyro
 
-from slackline.cli.options import Count, Devices, parse_as, set_up_jax
+from slackline.cli.options import Count, Devices, Spread, parse_as, set_up_jax
 from slackline.cli.progress import waiting
 from slackline.errors import SlacklineError
 from slackline.store.run import RunFolder
@@ -34,6 +34,8 @@ class Adapt:
     """Episodes for each of them."""
     score_episodes: Count = None
     """Fresh episodes for the final score of the chosen z."""
+    spread: Spread = None
+    """cop: candidates from the flat Dirichlet law (dirichlet, the paper's) or spread evenly (even)."""
     devices: Devices = None
     """CPU devices to spread the seeds over."""
     json: bool = False
@@ -54,7 +56,8 @@ class Adapt:
         set_up_jax(self.devices)
         adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         with waiting(f"adapting {self.path}"):
-            table: pl.DataFrame = adapt_run(run, names, adapting)
+            options = {} if self.spread is None else {"spread": self.spread}
+            table: pl.DataFrame = adapt_run(run, names, adapting, **options)
         if self.json:
             print(json.dumps(adaptation_json(table), indent=2))
         else:

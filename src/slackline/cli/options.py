@@ -62,6 +62,7 @@ Count = Annotated[int | None, _optional(_count, "INT", "protocol")]
 Devices = Annotated[int | None, _optional(_count, "INT", "cores")]
 Integer = Annotated[int | None, _optional(_count, "INT", "method")]
 Number = Annotated[float | None, _optional(_number, "FLOAT", "method")]
+Spread = Annotated[str | None, _optional(_one_of("dirichlet", "even"), "KIND", "method")]
 Penalty = Annotated[str | None, _optional(_one_of("tensor", "vector"), "KIND", "method")]
 
 

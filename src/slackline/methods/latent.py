@@ -86,9 +86,13 @@ class Simplex(Latent):
     """z = (z_1 … z_N), non-negative with sum 1, flat over the simplex. N = 2 is a line."""
 
     anchors: int
+    spread: str = "dirichlet"
+    """How candidates of N > 2 anchors lie: flat Dirichlet draws (the paper), or evenly spread."""
 
     def __post_init__(self) -> None:
         require_count("anchors", self.anchors, low=2, high=64)
+        if self.spread not in SPREADS:
+            raise SlacklineError(f"spread is {self.spread!r}; it must be {' or '.join(SPREADS)}")
 
     @property
     def size(self) -> int:
@@ -105,7 +109,11 @@ class Simplex(Latent):
 
     def sample(self, key: Array, num: int) -> Array:
         """The spacings of N − 1 sorted uniforms follow the flat Dirichlet law."""
-        cuts = jax.random.uniform(key, (num, self.anchors - 1))
+        return self._spacings(jax.random.uniform(key, (num, self.anchors - 1)))
+
+    def _spacings(self, cuts: Array) -> Array:
+        """The N lengths into which N − 1 points (num, N − 1) cut the unit interval."""
+        num = cuts.shape[0]
         if self.anchors > 2:
             cuts = jnp.sort(cuts, axis=-1)
         edges = [jnp.zeros((num, 1)), cuts, jnp.ones((num, 1))]
@@ -118,6 +126,9 @@ class Simplex(Latent):
         if self.anchors == 2:
             first = spread(shots)
             return np.stack([first, 1.0 - first], axis=-1)
+        if self.spread == "even":
+            points = low_discrepancy(shots, self.anchors - 1)
+            return np.asarray(self._spacings(jnp.asarray(points)))
         return np.asarray(self.sample(jax.random.key(0), shots))
 
     def contains(self, z: np.ndarray) -> bool:
@@ -125,6 +136,21 @@ class Simplex(Latent):
 
     def shorthand(self, value: float | None) -> np.ndarray | None:
         return None if value is None or self.anchors != 2 else np.array([value, 1.0 - value])
+
+
+SPREADS = ("dirichlet", "even")
+
+
+def low_discrepancy(num: int, dimensions: int) -> np.ndarray:
+    """Points that fill the unit cube evenly: Roberts' additive recurrence, (num, dimensions).
+
+    x_n = frac(1/2 + n α), α_d = φ^−d, where φ is the root of φ^(dimensions + 1) = φ + 1.
+    """
+    root = 2.0
+    for _ in range(64):
+        root = (1.0 + root) ** (1.0 / (dimensions + 1))
+    steps = root ** -np.arange(1.0, dimensions + 1)
+    return ((0.5 + np.arange(1.0, num + 1)[:, None] * steps) % 1.0).astype(np.float32)
 
 
 def spread(shots: int) -> np.ndarray:
