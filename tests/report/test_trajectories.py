@@ -67,7 +67,8 @@ def test_a_line_between_down_and_up() -> None:
     assert found.labels == ("z = 0.00", "z = 0.33", "z = 0.67", "z = 1.00")
     assert walks(stubborn(DOWN, UP), 2).labels == ("z = 0.00", "z = 1.00")
     assert [found.caption(0, k) for k in range(4)] == ["stuck", "stuck", "−16", "−16"]
-    assert [found.best(0), found.best(2)] == [2, None]
+    assert [found.is_best(0, k) for k in range(4)] == [False, False, True, True]
+    assert not any(found.is_best(2, k) for k in range(4))
 
 
 @pytest.mark.parametrize("name", ["single", "ensemble", "lop", "cop", "bop", "diayn_r"])

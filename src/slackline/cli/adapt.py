@@ -35,7 +35,7 @@ class Adapt:
     score_episodes: Count = None
     """Fresh episodes for the final score of the chosen z."""
     spread: Spread = None
-    """cop: candidates from the flat Dirichlet law (dirichlet, the paper's) or spread evenly (even)."""
+    """cop: candidates drawn from the flat Dirichlet law (dirichlet) or spread evenly (even)."""
     devices: Devices = None
     """CPU devices to spread the seeds over."""
     json: bool = False

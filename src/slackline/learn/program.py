@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -31,18 +30,25 @@ class Program:
     """
 
     def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
-        self._hyper, self._seeds, self._members = hyper, tuple(seeds), members
+        self._learner, self._hyper = learner, hyper
+        self._seeds, self._members = tuple(seeds), members
         self._init, self._advance = _compiled(learner, len(seeds) * members)
 
-    def init(self) -> TrainState:
+    @property
+    def keys(self) -> jax.Array:
+        """One PRNG key for every copy."""
         keys = [jax.random.key(seed) for seed in self._seeds]
         if self._members > 1:
             keys = [jax.random.fold_in(key, i) for key in keys for i in range(self._members)]
-        return self._init(jnp.stack(keys), self._hyper)
+        return jnp.stack(keys)
+
+    def init(self) -> TrainState:
+        return self._init(self.keys, self._hyper)
 
     def shapes(self) -> TrainState:
         """The train state's shapes and types, without computing it."""
-        return jax.eval_shape(self.init)
+        init = jax.vmap(self._learner.init, in_axes=(0, None))
+        return jax.eval_shape(init, self.keys, self._hyper)
 
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
         """Train on; `iterations` is traced, so every length of stride shares one compilation."""
@@ -93,5 +99,5 @@ def over_seeds(
     by_seed, whole = PartitionSpec("seed"), PartitionSpec()
     specs = tuple(by_seed if axis == "s" else whole for axis in axes)
     sharded = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=by_seed, check_vma=False)
-    options = {} if run_long or "XLA_FLAGS" in os.environ else {"xla_backend_optimization_level": 1}
+    options = {} if run_long else {"xla_backend_optimization_level": 1}
     return jax.jit(sharded, compiler_options=options)

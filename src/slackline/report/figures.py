@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from slackline.bench.stats import summarise
+from slackline.envs.maze import Maze
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
 from slackline.paper import paper_score
@@ -21,6 +22,7 @@ from slackline.report.charts import (
     thinned_curve,
 )
 from slackline.report.results import Results, Selection, SuiteResult
+from slackline.report.trajectories import trajectories_png
 
 COLOURS = ("#d55e00", "#777777", "#0072b2", "#00855f", "#3d9fdb", "#b0478f", "#c48500", "#4b3f9e")
 """By `colour_index`; safe for colour-blind readers."""
@@ -70,7 +72,23 @@ def draw_figures(results: Results, folder: Path) -> list[Path]:
                 draw(figure, result)
                 written.append(folder / f"{result.suite.name}-{name}.png")
                 figure.savefig(written[-1])
+            written += draw_walks(result, folder)
     return written
+
+
+def draw_walks(result: SuiteResult, folder: Path) -> list[Path]:
+    """The paper's maze pictures, one a method, of its first seed."""
+    if not isinstance(result.suite.env, Maze):
+        return []
+    return [
+        trajectories_png(
+            run.subspace(),
+            result.main_shots,
+            folder / f"{result.suite.name}-walks-{run.method.name}.png",
+        )
+        for run in result.runs
+        if run.method in result.methods(result.main_shots)
+    ]
 
 
 def pictures(result: SuiteResult) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from slackline.bench.stats import Summary, iqm, iqm_interval, summarise
+from slackline.envs.maze import Maze
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
 from slackline.paper import CITATION, paper_average, paper_score
@@ -29,6 +30,7 @@ from slackline.report.charts import (
 from slackline.report.markup import Html, asset, element, fill, join, script_json, scroll_box
 from slackline.report.provenance import provenance_section
 from slackline.report.results import Results, SuiteResult
+from slackline.report.trajectories import MAX_COLUMNS, trajectories_html
 from slackline.report.words import averages, conditions, headline, verdict
 from slackline.store.files import write_atomic
 
@@ -154,6 +156,7 @@ def shots_panel(result: SuiteResult, shots: int, charts: Charts) -> Html:
         table=score_table(result, shots),
         conditions=conditions(result, shots),
         selection=selection_sections(result, shots, charts),
+        walks=walks_section(result, shots),
     )
 
 
@@ -403,6 +406,23 @@ def selection_label(result: SuiteResult, method: Method, name: str, shots: int) 
         f"Return against z on {name}: the mean over seeds is highest, {mean[best]:.{digits}f}, "
         f"at {places(found)[best]}{beside}."
     )
+
+
+# Walks through mazes
+
+
+def walks_section(result: SuiteResult, shots: int) -> Html:
+    """Where the policies of one seed walk, a tab a method; only mazes have such pictures."""
+    if not isinstance(result.suite.env, Maze) or shots > MAX_COLUMNS:
+        return Html()
+    measured = {method.name for method in result.methods(shots)}
+    panels = {
+        run.method.title: trajectories_html(run.subspace(), shots)
+        for run in result.runs
+        if run.method.name in measured
+    }
+    tabs, body = tabbed(f"{result.suite.name}-{shots}-walks", "Method", panels)
+    return element("section", element("h3", "Where the policies walk"), tabs, body, class_="block")
 
 
 # Training

@@ -17,7 +17,8 @@ from slackline.bench.stats import score_matrix, seed_scores
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method as find_method
 from slackline.methods.method import Method
-from slackline.store.run import RunConfig
+from slackline.store.run import RunConfig, RunFolder
+from slackline.subspace import Subspace, load_subspaces
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Suite
 
@@ -26,12 +27,20 @@ from slackline.suites.suite import TRAIN, Suite
 class RunResult:
     """One run: what was trained, by which command, and how training went."""
 
-    folder: str
+    path: Path
     config: RunConfig
     method: Method
     provenance: dict[str, Any]
     progress: list[dict[str, Any]]
     """One entry per stride: steps, seconds, and per-seed lists of return, losses, …"""
+
+    @property
+    def folder(self) -> str:
+        return self.path.name
+
+    def subspace(self) -> Subspace:
+        """The trained artefact of the first seed."""
+        return load_subspaces(RunFolder(self.path).subspace_file)[0]
 
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Training curve: steps (P,) and displayed returns (P, S), NaN where no episode ended."""
@@ -216,7 +225,7 @@ def load_results(path: Path) -> Results:
 def _run_result(run: Any) -> RunResult:
     config = run.config()
     return RunResult(
-        folder=run.path.name,
+        path=run.path,
         config=config,
         method=find_method(config.method, **config.options),
         provenance=run.read()["provenance"],

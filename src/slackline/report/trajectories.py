@@ -56,9 +56,10 @@ class Walks(NamedTuple):
             return "stuck"
         return f"{self.returns[maze, policy]:g}".replace("-", "−")
 
-    def best(self, maze: int) -> int | None:
-        """The policy adaptation would choose, if any arrives."""
-        return int(self.returns[maze].argmax()) if self.arrived[maze].any() else None
+    def is_best(self, maze: int, policy: int) -> bool:
+        """Whether no policy does better in this maze (and this one arrives)."""
+        best = self.returns[maze].max()
+        return bool(self.arrived[maze, policy] and self.returns[maze, policy] == best)
 
 
 def walks(subspace: Subspace, shots: int) -> Walks:
@@ -143,7 +144,7 @@ def layout_of(found: Walks) -> Layout:
 TILE, GAP, LEFT, TOP, BELOW = 0.1, 0.14, 0.85, 1.28, 0.34
 EXPLANATION = (
     "Darker tiles: more steps spent there. Circle: start. Square: goal.",
-    "Below each: the return (bold: the best policy's), or stuck.",
+    "Below each: the return (bold: the best in this maze), or stuck.",
 )
 
 
@@ -174,10 +175,11 @@ def trajectories_png(subspace: Subspace, shots: int, path: str | Path) -> Path:
         for j, (v, k) in enumerate(row):
             x = LEFT + j * (wide + GAP)
             _draw_walk(sheet.axes(x, y, wide, tall), found, v, k)
-            weight = "bold" if found.best(v) == k else "normal"
+            weight = "bold" if found.is_best(v, k) else "normal"
             colour = INK if found.arrived[v, k] else FAINT
             caption = {"weight": weight, "color": colour, "ha": "center"}
             sheet.write(x + wide / 2, y + tall + 0.05, found.caption(v, k), **caption)
+    path.parent.mkdir(parents=True, exist_ok=True)
     sheet.figure.savefig(path)
     return path
 
@@ -232,7 +234,7 @@ def trajectories_html(subspace: Subspace, shots: int) -> Html:
 
 def _cell(found: Walks, maze: int, policy: int) -> Html:
     text = found.caption(maze, policy)
-    bold = "font-weight:700" if found.best(maze) == policy else None
+    bold = "font-weight:700" if found.is_best(maze, policy) else None
     style = bold if found.arrived[maze, policy] else "color:var(--quiet,#5b6570)"
     svg = _svg(found, maze, policy)
     return element("td", svg, element("div", text, style=style), style=CENTRED)
@@ -252,20 +254,18 @@ def _svg(found: Walks, maze: int, policy: int) -> Html:
             "circle",
             cx=START[1] - cut + 0.5,
             cy=START[0] - cut + 0.5,
-            r=0.32,
+            r=0.4,
             fill="#fff",
             stroke=START_COLOUR,
-            stroke_width=0.18,
+            stroke_width=0.24,
         ),
         element(
             "rect",
-            x=GOAL[1] - cut + 0.22,
-            y=GOAL[0] - cut + 0.22,
-            width=0.56,
-            height=0.56,
+            x=GOAL[1] - cut + 0.12,
+            y=GOAL[0] - cut + 0.12,
+            width=0.76,
+            height=0.76,
             fill=GOAL_COLOUR,
-            stroke="#fff",
-            stroke_width=0.1,
         ),
     ]
     return element(
@@ -276,7 +276,6 @@ def _svg(found: Walks, maze: int, policy: int) -> Html:
         height=height * 7,
         role="img",
         aria_label=f"{where}: {found.caption(maze, policy)}",
-        shape_rendering="crispEdges",
     )
 
 
@@ -286,4 +285,4 @@ def _tiles(mask: np.ndarray, colour: str) -> Html:
     for y, row in enumerate(mask):
         edges = np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]])))
         parts += [f"M{a} {y}h{b - a}v1h{a - b}z" for a, b in edges.reshape(-1, 2)]
-    return element("path", d="".join(parts), fill=colour)
+    return element("path", d="".join(parts), fill=colour, shape_rendering="crispEdges")
