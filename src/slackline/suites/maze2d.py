@@ -146,4 +146,8 @@ SUITE = Suite(
     # Enough for every policy of a line to walk straight down. The paper does not say how long it
     # trains; much longer, and the policies of a line act alike behind walls too.
     protocol=Protocol(steps=20_000, shots=10, episodes=1, score_episodes=1),
+    note=(
+        "The paper publishes neither its test mazes nor how long it trains. The mazes here are "
+        "drawn in its spirit: compare methods with each other, not these numbers with the paper's."
+    ),
 )
