@@ -131,7 +131,8 @@ def test_save_and_load_is_exact(name: str, tmp_path: Path) -> None:
 def test_options_and_bounds_survive(tmp_path: Path) -> None:
     before = made("lop", action=Continuous(2, -0.4, 3.0), anchors=4, beta=0.1, penalty="vector")
     after = load(before.save(tmp_path / "x"))
-    assert after.method.options == {"anchors": 4, "beta": 0.1, "penalty": "vector"}
+    assert after.method == before.method
+    assert after.method.options.items() >= {"anchors": 4, "beta": 0.1, "penalty": "vector"}.items()
     assert after.action == Continuous(2, -0.4, 3.0)
 
 

@@ -239,7 +239,7 @@ def test_a_checkpoint_of_another_network_is_refused(whole: Path, tmp_path: Path)
 def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The third stride brings NaN: the second one's checkpoint stays, and resuming from it works."""
+    """The third stride brings NaN: the second one's checkpoint stays, and resuming works."""
     real, count = Program.advance, 0
 
     def advance(program: Program, state: Any, iterations: int) -> Any:

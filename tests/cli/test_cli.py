@@ -46,7 +46,7 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
 def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished benchmark, made by the real command."""
     folder = tmp_path_factory.mktemp("cli")
-    words = "bench cartpole --methods single lop --seeds 2 --steps 20k --shots 10 --episodes 2"
+    words = "bench cartpole --methods single lop cop --seeds 2 --steps 20k --shots 10 --episodes 2"
     done = slackline(*words.split(), "--score-episodes", "4", "--out", "b", cwd=folder)
     assert done.returncode == 0, done.stderr
     (folder / "printed.txt").write_text(done.stdout)
@@ -174,7 +174,12 @@ def test_an_output_folder_with_something_else_is_left_alone(
 
 def test_bench_makes_runs_a_table_and_a_page(bench: Path) -> None:
     printed = (bench.parent / "printed.txt").read_text()
-    assert {p.name for p in bench.iterdir()} == {"cartpole-single", "cartpole-lop", "report.html"}
+    assert {p.name for p in bench.iterdir()} == {
+        "cartpole-single",
+        "cartpole-lop",
+        "cartpole-cop",
+        "report.html",
+    }
     for word in ("HeavyPole", "WeakPush", "average", "paper", "143.4", "149.9", "±", "IQM"):
         assert word in printed
     assert (bench / "report.html").stat().st_size > 100_000
@@ -182,7 +187,7 @@ def test_bench_makes_runs_a_table_and_a_page(bench: Path) -> None:
 
 def test_bench_again_skips_what_is_finished(bench: Path) -> None:
     before = (bench / "cartpole-lop" / "checkpoint.safetensors").stat().st_mtime_ns
-    words = "bench cartpole --methods single lop --seeds 2 --steps 20k --shots 10 --episodes 2"
+    words = "bench cartpole --methods single lop cop --seeds 2 --steps 20k --shots 10 --episodes 2"
     done = slackline(*words.split(), "--score-episodes", "4", "--out", "b", cwd=bench.parent)
     assert done.returncode == 0
     assert (bench / "cartpole-lop" / "checkpoint.safetensors").stat().st_mtime_ns == before

@@ -30,7 +30,9 @@ def test_options_rebuild_the_method(name: str) -> None:
 
 
 def test_papers_settings() -> None:
-    assert CATALOGUE["lop"].options == {"anchors": 2, "beta": 1.0, "penalty": "tensor"}
+    for name in ("lop", "cop", "bop"):
+        options = CATALOGUE[name].options
+        assert (options["beta"], options["penalty"]) == (1.0, "tensor")
     assert CATALOGUE["lop"].latent == Simplex(2)
     assert CATALOGUE["cop"].latent == Simplex(3)
     assert CATALOGUE["bop"].latent == Bezier(3)
@@ -39,7 +41,8 @@ def test_papers_settings() -> None:
 
 def test_changed_options_leave_the_catalogue_alone() -> None:
     changed = method("lop", beta=0.1, penalty="vector", anchors=4)
-    assert changed.options == {"anchors": 4, "beta": 0.1, "penalty": "vector"}
+    expected = {**CATALOGUE["lop"].options, "anchors": 4, "beta": 0.1, "penalty": "vector"}
+    assert changed.options == expected
     assert CATALOGUE["lop"].options["beta"] == 1.0
 
 
@@ -57,7 +60,7 @@ def test_unknown_name_suggests_a_known_one() -> None:
 
 
 def test_unknown_option_names_those_there_are() -> None:
-    with pytest.raises(SlacklineError, match=r"no option 'gamma' \(it has: anchors, beta, penalty"):
+    with pytest.raises(SlacklineError, match=r"no option 'gamma' \(it has: anchors, .*penalty\)"):
         method("lop", gamma=1.0)
     with pytest.raises(SlacklineError, match=r"no option 'beta' \(it has: none\)"):
         method("single", beta=1.0)

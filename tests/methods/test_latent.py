@@ -22,6 +22,7 @@ from slackline.methods.latent import (
     Members,
     Point,
     Simplex,
+    low_discrepancy,
 )
 
 SPACES = [
@@ -29,6 +30,7 @@ SPACES = [
     Simplex(2),
     Simplex(3),
     Simplex(5),
+    Simplex(3, spread="even"),
     Bezier(3),
     Bezier(5),
     Interval(),
@@ -134,6 +136,35 @@ def test_candidates_are_as_many_as_asked_for_and_distinct(latent: Latent, shots:
     assert candidates.dtype == np.float32
     assert len(np.unique(candidates, axis=0)) == shots
     np.testing.assert_array_equal(candidates, latent.candidates(shots))
+
+
+def test_low_discrepancy_literal() -> None:
+    """Steps of 1/φ in one dimension, of 1/ρ and 1/ρ² (ρ = 1.3247…, the plastic ratio) in two."""
+    np.testing.assert_allclose(
+        low_discrepancy(3, 1)[:, 0], [0.118034, 0.736068, 0.354102], atol=1e-5
+    )
+    np.testing.assert_allclose(
+        low_discrepancy(2, 2), [[0.254878, 0.069840], [0.009755, 0.639681]], atol=1e-5
+    )
+
+
+@pytest.mark.parametrize("num", [3, 4])
+def test_even_candidates_fill_the_simplex_better_than_draws(num: int) -> None:
+    """The worst-served z is nearer to a candidate than with draws as the paper makes them."""
+    latent = Simplex(num, spread="even")
+    everywhere = np.asarray(latent.sample(jax.random.key(5), 2000))
+
+    def farthest(candidates: np.ndarray) -> float:
+        apart = everywhere[:, None] - candidates[None]
+        return float(np.linalg.norm(apart, axis=-1).min(axis=1).max())
+
+    draws = [farthest(np.asarray(latent.sample(jax.random.key(i), 20))) for i in range(20)]
+    assert farthest(latent.candidates(20)) < 0.9 * np.mean(draws)
+
+
+def test_unknown_spread_is_refused() -> None:
+    with pytest.raises(SlacklineError, match="it must be dirichlet or even"):
+        Simplex(3, spread="odd")
 
 
 def test_a_point_has_one_candidate() -> None:

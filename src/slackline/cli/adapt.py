@@ -46,6 +46,7 @@ class Adapt:
         from slackline.bench.cells import adapt_run
         from slackline.report.tables import adaptation_json, adaptation_table, show
 
+        set_up_jax(self.devices)
         run = RunFolder(self.path)
         suite = find_suite(run.config().suite)
         if not run.finished():
@@ -53,7 +54,6 @@ class Adapt:
         names = list(self.variation) or None
         for name in self.variation:
             suite.variation(name)
-        set_up_jax(self.devices)
         adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         with waiting(f"adapting {self.path}"):
             options = {} if self.spread is None else {"spread": self.spread}

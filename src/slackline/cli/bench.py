@@ -53,6 +53,7 @@ class Bench:
     def run(self) -> None:
         from slackline.bench.cells import run_cell
 
+        set_up_jax(self.devices)
         cells = self.cells()
         if self.dry_run:
             for cell in cells:
@@ -62,7 +63,6 @@ class Bench:
                     f"--steps {cell.config.steps} --out {cell.path}"
                 )
             return
-        set_up_jax(self.devices)
         for cell in cells:
             with training_bar(f"{cell.config.method} on {cell.config.suite}") as on_tick:
                 run_cell(cell, on_tick)

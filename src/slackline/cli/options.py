@@ -105,13 +105,18 @@ def default_devices() -> int:
 
 
 def set_up_jax(devices: int | None) -> None:
-    """One CPU device a core, and a compilation cache that outlives the process."""
+    """One CPU device a core, and a compilation cache that outlives the process.
+
+    Must come before anything that computes: JAX fixes its devices at the first use.
+    """
     import jax
 
     available = default_devices()
     if devices is not None:
         require_count("devices", devices, high=available)
-    jax.config.update("jax_num_cpu_devices", devices or available)
+    # A process that has used JAX already keeps the devices it has.
+    with contextlib.suppress(RuntimeError):
+        jax.config.update("jax_num_cpu_devices", devices or available)
     jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)

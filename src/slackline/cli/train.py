@@ -71,6 +71,7 @@ class Train:
     def run(self) -> None:
         from slackline.training import configure, run_training
 
+        set_up_jax(self.devices)
         require_count("seeds", self.seeds, high=10_000)
         require_number("checkpoint_seconds", self.checkpoint_seconds, low=0.0)
         config = configure(
@@ -81,7 +82,6 @@ class Train:
             hyper=self.hyper,
             **self.options,
         )
-        set_up_jax(self.devices)
         out = self.out or Path("runs") / f"{self.suite}-{self.method}"
         with training_bar(f"{self.method} on {self.suite}") as on_tick:
             run_training(

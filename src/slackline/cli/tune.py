@@ -40,12 +40,12 @@ class Tune:
         from slackline.report.tables import show, tuning_table
         from slackline.tuning import save_choice, tune
 
+        set_up_jax(self.devices)
         task = find_suite(self.suite).train_task
         out = self.out or Path("runs") / f"{self.suite}-hyper.json"
         if out.exists():
             raise SlacklineError(f"{out}: exists already; choose another file with --out")
         grid = parse_grid(self.grid)
-        set_up_jax(self.devices)
         steps = task.steps if self.steps is None else self.steps
         with training_bar(f"tuning on {task.name}") as on_tick:
             ranking = tune(task, grid, seeds=self.seeds, steps=steps, on_tick=on_tick)
