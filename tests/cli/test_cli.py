@@ -186,11 +186,12 @@ def test_bench_makes_runs_a_table_and_a_page(bench: Path) -> None:
 
 
 def test_bench_again_skips_what_is_finished(bench: Path) -> None:
-    before = (bench / "cartpole-lop" / "checkpoint.safetensors").stat().st_mtime_ns
+    kept = [bench / "cartpole-lop" / name for name in ("checkpoint.safetensors", "scores.parquet")]
+    before = [file.stat().st_mtime_ns for file in kept]
     words = "bench cartpole --methods single lop cop --seeds 2 --steps 20k --shots 10 --episodes 2"
     done = slackline(*words.split(), "--score-episodes", "4", "--out", "b", cwd=bench.parent)
     assert done.returncode == 0
-    assert (bench / "cartpole-lop" / "checkpoint.safetensors").stat().st_mtime_ns == before
+    assert [file.stat().st_mtime_ns for file in kept] == before
 
 
 def test_bench_refuses_a_folder_of_another_budget(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -58,14 +58,23 @@ def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Ce
     return cells
 
 
-def run_cell(
-    cell: Cell, on_tick: OnTick | None = None, on_adapt: Callable[[], None] | None = None
-) -> None:
+def run_cell(cell: Cell, on_tick: OnTick | None = None) -> None:
     """Train (or go on training) a cell, then adapt it; whatever is finished is skipped."""
     run_training(cell.config, cell.path, resume=True, on_tick=on_tick)
-    if on_adapt is not None:
-        on_adapt()
-    adapt_run(RunFolder(cell.path), None, cell.adapting)
+    run = RunFolder(cell.path)
+    if not is_scored(run, cell.adapting):
+        adapt_run(run, None, cell.adapting)
+
+
+def is_scored(run: RunFolder, adapting: Adapting) -> bool:
+    """Whether the run was adapted to every variation with just these counts already."""
+    if not run.scores_file.exists():
+        return False
+    rows = read_scores(run.scores_file).filter(shots=adapting.shots)
+    names = {v.name for v in (TRAIN, *find_suite(run.config().suite).variations)}
+    episodes = {phase: rows.filter(phase=phase)["episode"].max() for phase in ("select", "score")}
+    wanted = {"select": adapting.episodes - 1, "score": adapting.score_episodes - 1}
+    return set(rows["variation"].unique()) == names and episodes == wanted
 
 
 def adapt_run(

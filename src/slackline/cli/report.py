@@ -22,22 +22,32 @@ class Report:
     figures: Path | None = None
     """Also draw the figures as PNG files into this folder (needs matplotlib)."""
 
+    markdown: Path | None = None
+    """Also write the tables as Markdown into this file."""
+
     def run(self) -> None:
-        page = publish(self.path, self.out or self.path / "report.html", self.figures)
+        out = self.out or self.path / "report.html"
+        page = publish(self.path, out, figures=self.figures, markdown=self.markdown)
         print(f"page: {page}")
 
 
-def publish(path: Path, out: Path, figures: Path | None = None) -> Path:
+def publish(
+    path: Path, out: Path, *, figures: Path | None = None, markdown: Path | None = None
+) -> Path:
     """Print every suite's table and write the page."""
     from slackline.report.page import write_page
     from slackline.report.results import load_results
-    from slackline.report.tables import benchmark_table, show
+    from slackline.report.tables import benchmark_markdown, benchmark_table, show
+    from slackline.store.files import write_atomic
 
     results = load_results(path)
-    for suite in results.suites:
-        for shots in suite.shots:
-            if suite.variations(shots):
-                show(benchmark_table(suite, shots))
+    measured = [(s, shots) for s in results.suites for shots in s.shots if s.variations(shots)]
+    for suite, shots in measured:
+        show(benchmark_table(suite, shots))
+    if markdown is not None:
+        tables = [benchmark_markdown(suite, shots) for suite, shots in measured]
+        write_atomic(markdown, ("\n\n".join(tables) + "\n").encode())
+        print(f"tables: {markdown}")
     if figures is not None:
         from slackline.report.figures import draw_figures
 

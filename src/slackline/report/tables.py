@@ -35,47 +35,70 @@ def format_z(z: np.ndarray) -> str:
     return f"{z[0]:.2f}" if len(z) <= 2 else " ".join(f"{x:.2f}" for x in z)
 
 
-def benchmark_table(result: SuiteResult, shots: int) -> Table:
-    """Variations × methods, measured beside the paper's, at one K."""
-    methods, variations = result.methods(shots), result.variations(shots)
+def benchmark_title(result: SuiteResult, shots: int) -> str:
     config = result.runs[0].config
-    table = Table(
-        title=f"{result.suite.title}: return after adapting with K = {shots}, "
-        f"{len(config.seeds)} seeds × {config.steps:,} steps",
-        caption=" ".join(
-            [
-                "mean ± std over seeds, fresh episodes; 'paper' is the paper's own number.",
-                *result.remarks(shots),
-            ]
-        ),
+    return (
+        f"{result.suite.title}: return after adapting with K = {shots}, "
+        f"{len(config.seeds)} seeds × {config.steps:,} steps"
     )
-    table.add_column("variation")
-    for method in methods:
-        table.add_column(method.name, justify="right")
-        table.add_column("paper", justify="right", style="dim")
+
+
+def benchmark_caption(result: SuiteResult, shots: int) -> str:
+    first = "mean ± std over seeds, fresh episodes; 'paper' is the paper's own number."
+    return " ".join([first, *result.remarks(shots)])
+
+
+def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
+    """Variations × methods, measured beside the paper's, at one K; the first row is the header."""
+    methods, variations = result.methods(shots), result.variations(shots)
     matrices = {m.name: result.matrix(m.name, shots) for m in methods}
+    rows = [["variation", *(head for m in methods for head in (m.name, "paper"))]]
     for i, variation in enumerate(variations):
-        cells = []
+        rows.append([variation])
         for method in methods:
             paper = paper_score(result.suite.name, method.name, variation, shots)
-            cells.append(plus_minus(summarise(matrices[method.name][:, i])))
-            cells.append(f"{paper.mean:g} ± {paper.std:g}" if paper else "–")
-        table.add_row(variation, *cells)
-    table.add_section()
-    averages, middles = [], []
+            rows[-1].append(plus_minus(summarise(matrices[method.name][:, i])))
+            rows[-1].append(f"{paper.mean:g} ± {paper.std:g}" if paper else "–")
+    average, middle, train = ["average"], ["IQM [95 % CI]"], ["Train (not averaged)"]
     for method in methods:
         matrix = matrices[method.name]
         paper = paper_average(result.suite.name, method.name, shots)
-        averages += [plus_minus(summarise(matrix.mean(axis=1))), f"{paper:g}" if paper else "–"]
+        average += [plus_minus(summarise(matrix.mean(axis=1))), f"{paper:g}" if paper else "–"]
         low, high = iqm_interval(matrix)
-        middles += [f"{iqm(matrix):.1f} [{low:.1f}, {high:.1f}]", ""]
-    table.add_row("average", *averages, style="bold")
-    table.add_row("IQM [95 % CI]", *middles)
-    trained = [result.train_scores(m.name, shots) for m in methods]
-    if all(scores is not None for scores in trained):
-        cells = [cell for s in trained for cell in (plus_minus(summarise(s)), "")]  # type: ignore[arg-type]
-        table.add_row("Train (not averaged)", *cells, style="dim")
+        middle += [f"{iqm(matrix):.1f} [{low:.1f}, {high:.1f}]", ""]
+        trained = result.train_scores(method.name, shots)
+        train += ["–" if trained is None else plus_minus(summarise(trained)), ""]
+    return [*rows, average, middle, train]
+
+
+def benchmark_table(result: SuiteResult, shots: int) -> Table:
+    """The rows for a terminal."""
+    head, *rows = benchmark_rows(result, shots)
+    table = Table(title=benchmark_title(result, shots), caption=benchmark_caption(result, shots))
+    for i, name in enumerate(head):
+        style = "dim" if name == "paper" else None
+        table.add_column(name, justify="right" if i else "left", style=style)
+    for row in rows:
+        if row[0] == "average":
+            table.add_section()
+        style = {"average": "bold", "Train (not averaged)": "dim"}.get(row[0])
+        table.add_row(*row, style=style)
     return table
+
+
+def benchmark_markdown(result: SuiteResult, shots: int) -> str:
+    """The rows for a document, with the standard error of every average."""
+    head, *rows = benchmark_rows(result, shots)
+    errors = ["standard error"]
+    for method in result.methods(shots):
+        averages = result.matrix(method.name, shots).mean(axis=1)
+        errors += [f"{summarise(averages).standard_error:.1f}", ""]
+    at = [row[0] for row in rows].index("average") + 1
+    rows = [*rows[:at], errors, *rows[at:]]
+    rule = ["---", *(["---:"] * (len(head) - 1))]
+    lines = ["| " + " | ".join(row) + " |" for row in [head, rule, *rows]]
+    title, caption = benchmark_title(result, shots), benchmark_caption(result, shots)
+    return "\n".join([f"**{title}**", "", *lines, "", caption])
 
 
 def adaptation_table(scores: pl.DataFrame, suite: Suite) -> Table:
