@@ -54,7 +54,7 @@ def env_only(budget: float) -> dict[str, float]:
     suite, latent = sl.suite(SUITE), sl.method("single").latent
     params, hyper = suite.env.default_params(), suite.hyper
 
-    def act(key: jax.Array, observation: jax.Array, _: jax.Array) -> tuple[jax.Array, ...]:
+    def act(key: jax.Array, observation: jax.Array, _: jax.Array) -> tuple[Any, Any, Any]:
         num = observation.shape[0]
         action = (jax.random.uniform(key, (num,)) < 0.5).astype(jnp.int32)
         return action, action, jnp.zeros(num)

@@ -149,13 +149,36 @@ def load_subspaces(path: Path) -> list[Subspace]:
     except (KeyError, TypeError, ValueError, SlacklineError) as error:
         raise SlacklineError(f"{path}: has an unusable header ({error})") from None
     networks = from_tensors(like, tensors, path)
-    if any(leaf.shape[0] != len(seeds) for leaf in jax.tree.leaves(networks)):
-        raise SlacklineError(f"{path}: holds another number of seeds than its header says")
+    _check_fit(path, found, action, len(seeds), **networks)
     each = [jax.tree.map(lambda leaf, i=i: leaf[i], networks) for i in range(len(seeds))]
     return [
         Subspace(suite, found, seed, action, one["policy"], one["critic"])
         for seed, one in zip(seeds, each, strict=True)
     ]
+
+
+def _check_fit(
+    path: Path,
+    found: Method,
+    action: Discrete | Continuous,
+    num_seeds: int,
+    policy: MLP,
+    critic: MLP,
+) -> None:
+    """Insist on networks of just the sizes that the header's method, action and seeds call for."""
+    observation_size = critic.layers[0].weight.shape[-2] - found.member.latent.size
+    *_, fan_in, _ = policy.layers[0].weight.shape
+    seeds, anchors, _, fan_out = policy.layers[-1].weight.shape
+    conditioning, latent = found.conditioning, found.latent
+    checks = {
+        "seeds": (seeds, num_seeds),
+        "anchors": (anchors, conditioning.num_anchors(latent)),
+        "inputs": (fan_in, conditioning.input_size(latent, observation_size)),
+        "outputs": (fan_out, distribution_of(action).num_outputs),
+    }
+    for what, (has, needs) in checks.items():
+        if has != needs or has < 1:
+            raise SlacklineError(f"{path}: its policy has {has} {what}, its header says {needs}")
 
 
 def _mlp_like(tensors: dict[str, np.ndarray], name: str) -> MLP:

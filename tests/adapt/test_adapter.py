@@ -119,7 +119,6 @@ def test_tell_of_a_z_that_is_no_candidate(z: Any) -> None:
     assert not any(adapter.returns)
 
 
-@pytest.mark.xfail(strict=True, raises=(TypeError, ValueError), reason="NumPy's error, not ours")
 @pytest.mark.parametrize("z", ["middle", [[0.5], [0.5, 0.0]], {"z": 1}])
 def test_tell_of_what_is_not_even_numbers(z: Any) -> None:
     adapter = GridAdapter(Simplex(2), shots=3)

@@ -151,7 +151,6 @@ def test_subspace_adapts_by_name_by_variation_and_by_function() -> None:
     assert mine.returns.shape == (2, 1)
 
 
-@pytest.mark.xfail(strict=True, reason="argmax picks NaN: the broken candidate is chosen, unnamed")
 def test_an_episode_that_is_no_number_is_not_the_best() -> None:
     """A simulator that blows up for one z: the adapter refuses NaN, so K-shot must not pick it."""
 

@@ -235,7 +235,6 @@ def test_errors_say_what_a_z_is(latent: Latent, z: Any, message: str) -> None:
         latent.parse(z)
 
 
-@pytest.mark.xfail(strict=True, raises=(TypeError, ValueError), reason="NumPy's error, not ours")
 @pytest.mark.parametrize("z", ["middle", [[0.5], [0.5, 0.0]], {"z": 0.5}])
 def test_what_is_not_even_numbers(z: Any) -> None:
     with pytest.raises(SlacklineError, match="2 non-negative numbers"):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from slackline.errors import SlacklineError, require_count
-from slackline.methods.latent import Latent
+from slackline.methods.latent import Latent, as_floats
 
 MAX_CANDIDATES = 1_000_000
 
@@ -83,8 +83,8 @@ class GridAdapter:
 
     def _candidate(self, z: Any) -> int:
         """Which candidate z is; a copy that went through text (rounded) still counts."""
-        array = np.asarray(z, np.float32)
-        if array.shape == self.candidates.shape[1:]:
+        array = as_floats(z)
+        if array is not None and array.shape == self.candidates.shape[1:]:
             nearest = int(np.argmin(np.abs(self.candidates - array[None]).sum(axis=-1)))
             if np.allclose(self.candidates[nearest], array, atol=1e-6):
                 return nearest
@@ -92,4 +92,7 @@ class GridAdapter:
 
 
 def _show(z: Any) -> str:
-    return np.array2string(np.asarray(z), precision=4, separator=", ", threshold=8)
+    array = as_floats(z)
+    if array is None:
+        return repr(z)
+    return np.array2string(array, precision=4, separator=", ", threshold=8)

@@ -114,7 +114,14 @@ def adapt_many(
     labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)
     run = _program(suite, first.method, len(subspaces), episodes, score_episodes)
     found = run(policies, keys, params, labels, jnp.asarray(candidates))
-    return KShot(candidates, *map(np.asarray, found))
+    result = KShot(candidates, *map(np.asarray, found))
+    for i, variation in enumerate(variations):
+        if not (np.isfinite(result.returns[:, i]).all() and np.isfinite(result.scores[:, i]).all()):
+            raise SlacklineError(
+                f"an episode on {variation.name} returned a value that is not finite: "
+                "the simulation broke down, and nothing can be chosen from it"
+            )
+    return result
 
 
 @lru_cache(maxsize=32)

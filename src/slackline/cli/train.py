@@ -106,10 +106,13 @@ def outcome(run: RunFolder) -> str:
     config, seconds = run.config(), run.read()["provenance"]["training_seconds"]
     last = run.read_progress()[-1]
     returns = np.array([np.nan if r is None else r for r in last["return"]])
-    total = config.iterations * config.hyper.steps_per_iteration * len(config.seeds)
+    members = config.resolve()[1].num_members
+    copies = len(config.seeds) * members
+    total = config.iterations * config.hyper.steps_per_iteration * copies
+    each = f" × {members} members" if members > 1 else ""
     return (
-        f"trained {config.method} on {config.suite}: {len(config.seeds)} seeds × {config.steps:,} "
-        f"steps in {seconds:.1f} s ({human(total / max(seconds, 1e-9))} steps/s), "
+        f"trained {config.method} on {config.suite}: {len(config.seeds)} seeds{each} × "
+        f"{config.steps:,} steps in {seconds:.1f} s ({human(total / max(seconds, 1e-9))} steps/s), "
         f"last return {np.nanmean(returns):.1f} ± {np.nanstd(returns):.1f}; kept in {run.path}"
     )
 

@@ -86,8 +86,9 @@ def _pairwise_cosine_squared(vectors: Array) -> Array:
     """Σ_{i<j} cos²(v_i, v_j) for vectors (N, D)."""
     gram = vectors @ vectors.T
     squared_norms = jnp.diag(gram)
-    products = squared_norms[:, None] * squared_norms[None, :]
-    return jnp.sum(jnp.triu(jnp.square(gram) / jnp.maximum(products, 1e-12), k=1))
+    # Anchors of zero length have no angle; the floor's square must not underflow in the gradient.
+    products = jnp.maximum(squared_norms[:, None] * squared_norms[None, :], 1e-18)
+    return jnp.sum(jnp.triu(jnp.square(gram) / products, k=1))
 
 
 @dataclass(frozen=True)

@@ -49,12 +49,21 @@ class Latent(abc.ABC):
 
     def parse(self, z: Any) -> np.ndarray:
         """z as an array of the space, or an error that says what a z is."""
-        array = np.asarray(np.nan if z is None else z, np.float32)
-        short = self.shorthand(None if z is None else float(array)) if array.ndim == 0 else None
-        array = array if short is None else np.asarray(short, np.float32)
-        if array.shape != (self.size,) or not np.isfinite(array).all() or not self.contains(array):
+        array = as_floats(np.nan if z is None else z)
+        if array is not None and array.ndim == 0:
+            array = self.shorthand(None if z is None else float(array))
+        fits = array is not None and array.shape == (self.size,) and np.isfinite(array).all()
+        if array is None or not fits or not self.contains(array):
             raise SlacklineError(f"z is {z!r}; it must be {self.describe}")
-        return array
+        return np.asarray(array, np.float32)
+
+
+def as_floats(value: Any) -> np.ndarray | None:
+    """Whatever was given as an array of numbers, or None if it is none."""
+    try:
+        return np.asarray(value, np.float32)
+    except (TypeError, ValueError):
+        return None
 
 
 @dataclass(frozen=True)
