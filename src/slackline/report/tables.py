@@ -20,7 +20,7 @@ def show(table: Table) -> None:
     """Print to standard output, never cut to a narrow pipe's width."""
     console = Console()
     if not console.is_terminal:
-        console = Console(width=max(console.width, 140))
+        console = Console(width=max(console.width, 220))
     console.print(table)
 
 
@@ -44,31 +44,47 @@ def benchmark_title(result: SuiteResult, shots: int) -> str:
 
 
 def benchmark_caption(result: SuiteResult, shots: int) -> str:
-    first = "mean ± std over seeds, fresh episodes; 'paper' is the paper's own number."
+    first = (
+        "mean ± std over seeds, fresh episodes; 'paper' is the paper's own number; Train is the "
+        "unchanged environment and not averaged."
+    )
     return " ".join([first, *result.remarks(shots)])
 
 
 def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
-    """Variations × methods, measured beside the paper's, at one K; the first row is the header."""
-    methods, variations = result.methods(shots), result.variations(shots)
-    matrices = {m.name: result.matrix(m.name, shots) for m in methods}
-    rows = [["variation", *(head for m in methods for head in (m.name, "paper"))]]
-    for i, variation in enumerate(variations):
-        rows.append([variation])
-        for method in methods:
-            paper = paper_score(result.suite.name, method.name, variation, shots)
-            rows[-1].append(plus_minus(summarise(matrices[method.name][:, i])))
-            rows[-1].append(f"{paper.mean:g} ± {paper.std:g}" if paper else "–")
-    average, middle, train = ["average"], ["IQM [95 % CI]"], ["Train (not averaged)"]
-    for method in methods:
-        matrix = matrices[method.name]
-        paper = paper_average(result.suite.name, method.name, shots)
-        average += [plus_minus(summarise(matrix.mean(axis=1))), f"{paper:g}" if paper else "–"]
+    """Variations × methods at one K, measured beside the paper's where it has any.
+
+    The first row is the header.
+    """
+    variations = result.variations(shots)
+    columns = [["variation", *variations, "average", "standard error", "IQM [95 % CI]", "Train"]]
+    for method in result.methods(shots):
+        matrix = result.matrix(method.name, shots)
+        average = summarise(matrix.mean(axis=1))
         low, high = iqm_interval(matrix)
-        middle += [f"{iqm(matrix):.1f} [{low:.1f}, {high:.1f}]", ""]
         trained = result.train_scores(method.name, shots)
-        train += ["–" if trained is None else plus_minus(summarise(trained)), ""]
-    return [*rows, average, middle, train]
+        columns.append(
+            [
+                method.name,
+                *(plus_minus(summarise(matrix[:, i])) for i in range(len(variations))),
+                plus_minus(average),
+                f"{average.standard_error:.1f}",
+                f"{iqm(matrix):.1f} [{low:.1f}, {high:.1f}]",
+                "–" if trained is None else plus_minus(summarise(trained)),
+            ]
+        )
+        columns += paper_column(result.suite.name, method.name, variations, shots)
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
+def paper_column(suite: str, method: str, variations: list[str], shots: int) -> list[list[str]]:
+    """The paper's numbers for one method as a column, or no column where it has none."""
+    scores = [paper_score(suite, method, variation, shots) for variation in variations]
+    average = paper_average(suite, method, shots)
+    if not any(scores) and average is None:
+        return []
+    cells = [f"{score.mean:g} ± {score.std:g}" if score else "–" for score in scores]
+    return [["paper", *cells, "–" if average is None else f"{average:g}", "", "", ""]]
 
 
 def benchmark_table(result: SuiteResult, shots: int) -> Table:
@@ -81,20 +97,13 @@ def benchmark_table(result: SuiteResult, shots: int) -> Table:
     for row in rows:
         if row[0] == "average":
             table.add_section()
-        style = {"average": "bold", "Train (not averaged)": "dim"}.get(row[0])
-        table.add_row(*row, style=style)
+        table.add_row(*row, style={"average": "bold", "Train": "dim"}.get(row[0]))
     return table
 
 
 def benchmark_markdown(result: SuiteResult, shots: int) -> str:
-    """The rows for a document, with the standard error of every average."""
+    """The rows for a document."""
     head, *rows = benchmark_rows(result, shots)
-    errors = ["standard error"]
-    for method in result.methods(shots):
-        averages = result.matrix(method.name, shots).mean(axis=1)
-        errors += [f"{summarise(averages).standard_error:.1f}", ""]
-    at = [row[0] for row in rows].index("average") + 1
-    rows = [*rows[:at], errors, *rows[at:]]
     rule = ["---", *(["---:"] * (len(head) - 1))]
     lines = ["| " + " | ".join(row) + " |" for row in [head, rule, *rows]]
     title, caption = benchmark_title(result, shots), benchmark_caption(result, shots)

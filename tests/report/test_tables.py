@@ -1,0 +1,94 @@
+"""The tables' numbers, recomputed from the episodes that were written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fake_store import SUITE, VARIATIONS, Store
+
+from slackline import cli
+from slackline.report import results as results_module
+from slackline.report.results import load_results
+from slackline.report.tables import (
+    adaptation_json,
+    benchmark_markdown,
+    benchmark_rows,
+    benchmark_table,
+)
+from slackline.store.scores import read_scores
+
+
+def column(rows: list[list[str]], name: str) -> dict[str, str]:
+    at = rows[0].index(name)
+    return {row[0]: row[at] for row in rows[1:]}
+
+
+def test_rows_hold_fresh_scores_beside_the_papers(pair: Store) -> None:
+    rows = benchmark_rows(load_results(pair.path).suites[0], 10)
+    assert rows[0] == ["variation", "single", "paper", "lop", "paper"]
+    found = column(rows, "lop")
+    per_seed = pair.fresh["lop", 10].astype(float).mean(axis=-1)
+    for i, name in enumerate(VARIATIONS, start=1):  # Train comes first in the store
+        values = per_seed[:, i]
+        assert found[name] == f"{values.mean():.1f} ± {values.std(ddof=1):.1f}"
+    averages = per_seed[:, 1:].mean(axis=1)
+    assert found["average"] == f"{averages.mean():.1f} ± {averages.std(ddof=1):.1f}"
+    assert found["standard error"] == f"{averages.std(ddof=1) / np.sqrt(3):.1f}"
+    assert found["Train"].startswith(f"{per_seed[:, 0].mean():.1f} ± ")
+    assert column(rows, "paper")["average"] == "143.4"
+    assert rows[3][4] == "56.1 ± 72.2", "the paper's line on LongPole"
+
+
+def test_a_method_the_paper_does_not_have_gets_no_paper_column(store: Store) -> None:
+    store.add("single")
+    store.add("ensemble")
+    result = load_results(store.path).suites[0]
+    assert benchmark_rows(result, 10)[0] == ["variation", "single", "paper", "ensemble"]
+    assert "5 times the samples" in str(benchmark_table(result, 10).caption)
+
+
+def test_returns_are_shown_in_the_suites_unit_and_stored_as_they_are(
+    pair: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raw = benchmark_rows(load_results(pair.path).suites[0], 10)
+    scaled = replace(SUITE, display_scale=0.1, note="Divided by ten.")
+    monkeypatch.setattr(results_module, "find_suite", lambda _: scaled)
+    result = load_results(pair.path).suites[0]
+    shown = benchmark_rows(result, 10)
+    before, after = (float(rows[1][1].split()[0]) for rows in (raw, shown))
+    assert after == pytest.approx(before / 10, abs=0.06)
+    assert "Divided by ten." in str(benchmark_table(result, 10).caption)
+    steps, returns = result.runs[0].curve()
+    assert np.nanmax(returns) < 20
+    assert len(steps) == 20
+
+
+def test_markdown_is_a_table_of_the_same_rows(pair: Store, tmp_path: Path) -> None:
+    result = load_results(pair.path).suites[0]
+    text = benchmark_markdown(result, 10)
+    for row in benchmark_rows(result, 10):
+        assert "| " + " | ".join(row) + " |" in text
+    out = tmp_path / "tables.md"
+    words = ["report", str(pair.path), "--markdown", str(out), "--out", str(tmp_path / "r.html")]
+    assert cli.run(words) == 0
+    assert out.read_text().strip() == text
+
+
+def test_the_same_method_twice_is_refused(pair: Store) -> None:
+    (pair.path / "cartpole-lop").rename(pair.path / "other")
+    pair.add("lop")
+    with pytest.raises(Exception, match="cartpole-lop and other are both lop on cartpole"):
+        load_results(pair.path)
+
+
+def test_adaptation_json_names_the_chosen_z_and_its_fresh_score(pair: Store) -> None:
+    scores = read_scores(pair.path / "cartpole-lop" / "scores.parquet")
+    found = {row["variation"]: row for row in adaptation_json(scores)}
+    fresh, chosen = pair.fresh["lop", 10], pair.chosen["lop", 10]
+    for i, name in enumerate(VARIATIONS, start=1):
+        for seed in found[name]["seeds"]:
+            assert seed["score"] == pytest.approx(fresh[seed["seed"], i].mean(), rel=1e-5)
+            assert seed["z"][0] == pytest.approx(chosen[seed["seed"], i] / 9, abs=1e-6)
