@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -145,6 +147,57 @@ def test_a_run_killed_during_a_save_resumes_bit_identically(
     run_training(config(), out, resume=True)
     assert_same_run(out, whole)
     assert not list(out.glob("*.partial"))
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        (
+            "diayn_r",
+            {"algorithm": "ppo", "epochs": 2, "minibatches": 2, "discriminator_hidden": (4,)},
+        ),
+        ("ensemble", {}),
+    ],
+)
+def test_discriminators_minibatches_and_members_resume_bit_identically(
+    tmp_path: Path, method: str, changes: dict
+) -> None:
+    hyper = replace(TINY, **changes)
+    made = configure("cartpole", method, seeds=(0, 1), steps=16 * 100, hyper=hyper)
+    ticks = 0
+
+    def kill(_: Tick) -> None:
+        nonlocal ticks
+        ticks += 1
+        if ticks == 31:
+            raise Killed
+
+    run_training(made, tmp_path / "whole")
+    with pytest.raises(Killed):
+        run_training(made, tmp_path / "cut", on_tick=kill, checkpoint_seconds=0.0)
+    run_training(made, tmp_path / "cut", resume=True)
+    assert_same_run(tmp_path / "cut", tmp_path / "whole")
+
+
+def test_a_weight_that_is_no_number_is_never_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A NaN born in a stride's last update shows in no loss of that stride."""
+    real, count = Program.advance, 0
+
+    def advance(program: Program, state: Any, iterations: int) -> Any:
+        nonlocal count
+        count += 1
+        state, progress = real(program, state, iterations)
+        if count == 3:
+            spoiled = jax.tree.map(lambda x: x * np.float32(np.nan), state.networks.policy)
+            state = state._replace(networks=state.networks._replace(policy=spoiled))
+        return state, progress
+
+    monkeypatch.setattr(Program, "advance", advance)
+    with pytest.raises(SlacklineError, match=r"diverged at step 96: a weight of seed 3"):
+        run_training(config(), tmp_path / "run", checkpoint_seconds=0.0)
+    assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] == 4
 
 
 def test_a_progress_line_cut_short_is_dropped(whole: Path, tmp_path: Path) -> None:
@@ -309,6 +362,10 @@ def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
         ({"hyper": sl.Hyper(discount=1.5)}, "discount is 1.5"),
         ({"hyper": sl.Hyper(num_envs=3, minibatches=7)}, "minibatches is 7"),
         ({"hyper": sl.Hyper(hidden=(0,))}, "hidden is 0"),
+        ({"hyper": {"discount": 0.9}}, "hyper is a dict"),
+        ({"steps": "8M"}, "steps is '8M'"),
+        ({"seed": 0.5}, "seed is 0.5"),
+        ({"beta": "x"}, "beta is 'x'"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict, problem: str) -> None:

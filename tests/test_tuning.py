@@ -70,7 +70,7 @@ def test_a_vmapped_cell_matches_training_it_alone(ranking: list) -> None:
 def test_the_choice_survives_the_file(ranking: list, tmp_path: Path) -> None:
     path = tmp_path / "deep" / "h.json"
     save_choice(path, task(), ranking, seeds=2, steps=60_000)
-    assert load_choice(path) == ranking[0].hyper
+    assert load_choice(path, "cartpole") == ranking[0].hyper
     assert len(json.loads(path.read_text())["ranking"]) == 4
 
 
@@ -100,7 +100,7 @@ def test_bad_grids_are_refused(grid: dict, problem: str) -> None:
 def test_a_foreign_file_is_refused(tmp_path: Path, content: str) -> None:
     (tmp_path / "h.json").write_text(content)
     with pytest.raises(SlacklineError, match=r"h\.json"):
-        load_choice(tmp_path / "h.json")
+        load_choice(tmp_path / "h.json", "cartpole")
 
 
 def test_the_command_tunes_and_train_reads_its_choice(
@@ -116,6 +116,6 @@ def test_the_command_tunes_and_train_reads_its_choice(
     words = ["train", "cartpole", "--hyper", "h.json", "--steps", "2k", "--out", "r"]
     assert cli.run([*words, "--hyper.entropy", "0.5"]) == 0
     saved = json.loads((tmp_path / "r" / "run.json").read_text())["config"]["hyper"]
-    assert saved["policy_lr"] == load_choice(tmp_path / "h.json").policy_lr
+    assert saved["policy_lr"] == load_choice(tmp_path / "h.json", "cartpole").policy_lr
     assert saved["entropy"] == 0.5
     assert jax.local_device_count() == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Iterable
 
 
@@ -39,11 +40,17 @@ def require_number(
         f"at most {high:g}" if high < math.inf else "",
     ]
     allowed = "a finite number" + "".join(f", {b}" for b in bounds if b)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise SlacklineError(f"{field} is {value!r}; it must be {allowed}")
+    value = float(value)
     if not math.isfinite(value) or value < low or value > high or value <= above:
         raise SlacklineError(f"{field} is {value:g}; it must be {allowed}")
 
 
 def require_count(field: str, value: int, *, low: int = 1, high: int = 1_000_000) -> None:
     """Refuse a count outside [low, high]."""
-    if not low <= value <= high:
-        raise SlacklineError(f"{field} is {value}; it must be a whole number from {low} to {high}")
+    whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    if not whole or not low <= value <= high:
+        raise SlacklineError(
+            f"{field} is {value!r}; it must be a whole number from {low} to {high}"
+        )

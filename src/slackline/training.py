@@ -35,7 +35,8 @@ class Tick:
     steps: int
     """Environment steps done, per seed."""
     total_steps: int
-    num_seeds: int
+    copies: int
+    """Seeds × members of an ensemble, trained at once."""
     mean_return: float
     """Mean over seeds of the return of the episodes that just ended (NaN if none did)."""
     seconds: float
@@ -56,6 +57,8 @@ def configure(
 ) -> RunConfig:
     """A checked run configuration; what is left out comes from the suite and the catalogue."""
     found = find_suite(suite)
+    if not isinstance(hyper, Hyper | None):
+        raise SlacklineError(f"hyper is a {type(hyper).__name__}; it must be a slackline.Hyper")
     config = RunConfig(
         suite=suite,
         method=method,
@@ -127,6 +130,8 @@ def run_training(
     subspaces = subspaces_of(config, training.run())
     save_subspaces(folder.subspace_file, subspaces)
     folder.finish(training.seconds)
+    if training.stopped:
+        raise Interrupted(f"stopped; the training in {folder.path} was just complete")
     return subspaces
 
 
@@ -170,6 +175,7 @@ class _Training:
         self.per_seed = (len(config.seeds), method.num_members)
         self.stride = math.ceil(config.iterations / STRIDES)
         self.seconds = 0.0
+        self.stopped = False
 
     def run(self) -> TrainState:
         """Advance stride by stride to the end of the budget."""
@@ -182,12 +188,13 @@ class _Training:
                 jax.block_until_ready(state)
                 iteration += stride
                 self.seconds = time.monotonic() - started
-                self._report(iteration, progress)
+                self._report(iteration, state, progress)
+                self.stopped = stopping()
                 due = time.monotonic() - saved_at >= self.checkpoint_seconds
-                if due or stopping() or iteration == self.config.iterations:
+                if due or self.stopped or iteration == self.config.iterations:
                     self._checkpoint(state, iteration)
                     saved_at = time.monotonic()
-                if stopping() and iteration < self.config.iterations:
+                if self.stopped and iteration < self.config.iterations:
                     raise Interrupted(self._farewell(iteration))
         return state
 
@@ -201,21 +208,19 @@ class _Training:
                 return state, iteration
         return self.program.init(), 0
 
-    def _report(self, iteration: int, progress: Progress) -> None:
+    def _report(self, iteration: int, state: TrainState, progress: Progress) -> None:
         """Log a stride; refuse to go on with numbers that are no longer numbers."""
         steps = iteration * self.config.hyper.steps_per_iteration
         losses = {
             name: np.asarray(x).reshape(self.per_seed).mean(axis=1)
             for name, x in progress.losses._asdict().items()
         }
-        for name, values in losses.items():
+        weights = {"a weight": self._all_finite(state.networks)}
+        for name, values in {**losses, **weights}.items():
             if not np.isfinite(values).all():
                 seed = self.config.seeds[int(np.argmin(np.isfinite(values)))]
-                kept = (
-                    f"; the last good checkpoint is kept in {self.folder.path}"
-                    if self.folder
-                    else ""
-                )
+                where = self.folder.path if self.folder else None
+                kept = f"; the last good checkpoint is kept in {where}" if where else ""
                 raise SlacklineError(
                     f"training diverged at step {steps:,}: {name} of seed {seed} "
                     f"is not finite{kept}; try a smaller learning rate"
@@ -237,7 +242,13 @@ class _Training:
         if self.on_tick is not None:
             total = self.config.iterations * self.config.hyper.steps_per_iteration
             mean = float(np.nanmean(returns)) if np.isfinite(returns).any() else math.nan
-            self.on_tick(Tick(steps, total, len(self.config.seeds), mean, self.seconds))
+            self.on_tick(Tick(steps, total, math.prod(self.per_seed), mean, self.seconds))
+
+    def _all_finite(self, networks: Any) -> np.ndarray:
+        """By seed (S,), 0 where every weight is a finite number and NaN elsewhere."""
+        floats = [x for x in map(np.asarray, jax.tree.leaves(networks)) if x.dtype.kind == "f"]
+        rows = [np.isfinite(x).reshape(self.per_seed[0], -1).all(axis=1) for x in floats]
+        return np.where(np.all(rows, axis=0), 0.0, np.nan)
 
     def _checkpoint(self, state: TrainState, iteration: int) -> None:
         if self.folder is not None:
@@ -247,10 +258,7 @@ class _Training:
         done = iteration / self.config.iterations
         if self.folder is None:
             return f"stopped at {done:.0%}; nothing was kept because no output folder was given"
-        return (
-            f"stopped at {done:.0%}; the checkpoint in {self.folder.path} is complete: "
-            "run the same command with --resume to go on"
-        )
+        return f"stopped at {done:.0%}; the checkpoint in {self.folder.path} is complete"
 
 
 def subspaces_of(config: RunConfig, state: TrainState) -> list[Subspace]:

@@ -33,6 +33,8 @@ from slackline.training import STRIDES, OnTick, Tick
 FORMAT = "slackline-hyper"
 SCHEMA = 1
 EVALUATION_EPISODES = 100
+EVALUATION_STREAM = 2**31 - 1
+"""Folded into a seed's key; small numbers would give the keys that training splits off it."""
 MAX_CELLS = 4096
 
 Grid = dict[str, tuple[float, ...]]
@@ -129,7 +131,7 @@ def tune(
 
 def _evaluate(task: TrainTask, state: TrainState, key: Array) -> Array:
     """Mean deterministic return of the trained policy on fresh training episodes."""
-    keys = jax.random.split(jax.random.fold_in(key, 1), EVALUATION_EPISODES)
+    keys = jax.random.split(jax.random.fold_in(key, EVALUATION_STREAM), EVALUATION_EPISODES)
     run = partial(episode_return, task.env, task.horizon, state.networks.policy)
     return jnp.mean(jax.vmap(run, in_axes=(None, 0))(task.env.default_params(), keys))
 
@@ -162,10 +164,12 @@ def _finite(value: float) -> float | None:
     return round(value, 4) if np.isfinite(value) else None
 
 
-def load_choice(path: Path) -> Hyper:
-    """The hyper-parameters of a file that `slackline tune` wrote."""
+def load_choice(path: Path, suite: str) -> Hyper:
+    """The hyper-parameters of a file that `slackline tune` wrote for this suite."""
     values = read_json(path)
     check_format(path, values.get("format"), values.get("schema"), expected=FORMAT, newest=SCHEMA)
+    if values.get("suite") != suite:
+        raise SlacklineError(f"{path}: was tuned for {values.get('suite')}, not for {suite}")
     try:
         hyper = hyper_from_json(values["hyper"])
         hyper.check()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -122,6 +123,17 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
         ("train cartpole --checkpoint-seconds nan", "checkpoint_seconds is nan"),
         ("train cartpole --devices 4096", "devices is 4096"),
         ("train cartpole --method lc", "needs continuous actions"),
+        ("train cartpole --hyper", "--hyper needs a value"),
+        ("train cartpole --hyper --steps 1k", "--hyper needs a value"),
+        ("train cartpole --hyper nothing.json", "nothing.json: no such file"),
+        ("train --seeds 2 cartpol", "unknown suite 'cartpol'"),
+        ("train maze2d --preset=explor", "did you mean explore"),
+        ("train cartpole --hyper x.json --preset explore", "exclude each other"),
+        ("train cartpole --option beta", "must look like NAME=VALUE"),
+        ("train cartpole --out /proc/nowhere", "/proc/nowhere: "),
+        ("train cartpole --hyper.num-envs 65536 --hyper.num-steps 65536", "num_envs × num_steps"),
+        ("bench cartpole --methods lop single --skills 3", "unknown option of these methods"),
+        ("bench cartpole --methods diayn_r --shots 20", "has 10 skills and cannot try more"),
         ("bench cartpole --methods lop bob", "unknown method 'bob'; did you mean bop?"),
         ("bench cartpol", "unknown suite"),
         ("bench cartpole --shots 0", "shots is 0"),
@@ -208,6 +220,7 @@ def test_bench_dry_run_prints_commands_and_does_nothing(
     assert cli.run(["bench", "cartpole", "--seeds", "3", "--out", str(out), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[4] for line in lines] == ["single", "lop"]
+    assert all("--preset paper" in line and "adapt" in line for line in lines)
     assert not out.exists()
 
 
@@ -230,13 +243,60 @@ def test_adapt_prints_a_table_or_json_and_keeps_other_scores(bench: Path) -> Non
     assert "K = 5" in report.stdout
 
 
+def test_options_may_come_before_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The suite decides the hyper-parameters wherever it stands, and so does --preset=NAME."""
+    from slackline.cli.train import parse
+    from slackline.suites import suite
+
+    assert parse(["--seeds", "3", "maze2d"]).hyper == suite("maze2d").hyper
+    assert parse(["--method", "lop", "pendulum"]).hyper == suite("pendulum").hyper
+    asked = parse(["maze2d", "--preset=explore", "--hyper.clip", "0.3"])
+    assert (asked.hyper.entropy, asked.hyper.clip) == (0.1, 0.3)
+    asked = parse(["cartpole", "--beta", "0.5", "--option", "penalty=vector", "spread=even"])
+    assert asked.methods_options.given() == {"beta": 0.5, "penalty": "vector", "spread": "even"}
+
+
+def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m slackline.cli list | head -1"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("suites\n", "")
+
+
+@pytest.mark.parametrize("damage", ["", "5\n", "{}\n"])
+def test_a_finished_run_without_a_usable_log_is_told_in_one_line(
+    bench: Path, tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(bench / "cartpole-lop", tmp_path / "run")
+    (tmp_path / "run" / "progress.jsonl").write_text(damage)
+    words = ["train", "cartpole", "--seeds", "2", "--steps", "20k", "--resume", "--out"]
+    code = cli.run([*words, str(tmp_path / "run")])
+    captured = capsys.readouterr()
+    if damage:
+        assert code == 2
+        assert "progress.jsonl: line 1 is not a progress line" in captured.err
+    else:
+        assert code == 0
+        assert "no episode ended" in captured.out
+
+
+def test_evenly_spread_candidates_are_shown_but_not_kept(
+    bench: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = (bench / "cartpole-cop" / "scores.parquet").read_bytes()
+    words = ["adapt", str(bench / "cartpole-cop"), "--spread", "even", "--variation", "LongPole"]
+    assert cli.run([*words, "LongPole", "--episodes", "2", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [row["variation"] for row in found] == ["LongPole"]
+    assert (bench / "cartpole-cop" / "scores.parquet").read_bytes() == scores
+
+
 def test_train_stops_on_ctrl_c_and_resumes_to_the_same_weights(tmp_path: Path) -> None:
     words = ["train", "cartpole", "--seeds", "2", "--steps", "4M", *TINY, "--out"]
     short = ["train", "cartpole", "--seeds", "2", "--steps", "400k", *TINY, "--out"]
     command = [sys.executable, "-m", "slackline.cli", *words, "run"]
     process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
     progress = tmp_path / "run" / "progress.jsonl"
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline and not (progress.exists() and progress.stat().st_size):
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
@@ -246,15 +306,17 @@ def test_train_stops_on_ctrl_c_and_resumes_to_the_same_weights(tmp_path: Path) -
     assert "Traceback" not in said
     assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] > 0
 
-    killed = subprocess.Popen(
-        [sys.executable, "-m", "slackline.cli", *short, "cut", "--checkpoint-seconds", "0"],
-        cwd=tmp_path,
-    )
     checkpoint = tmp_path / "cut" / "checkpoint.safetensors"
-    while time.monotonic() < deadline and not checkpoint.exists():
-        time.sleep(0.01)
-    killed.kill()
-    killed.wait()
+    reached = 0
+    for later in (1, 4_000, 9_000):  # killed three times, each time further on
+        words = [*short, "cut", "--resume", "--checkpoint-seconds", "0"]
+        killed = subprocess.Popen([sys.executable, "-m", "slackline.cli", *words], cwd=tmp_path)
+        while time.monotonic() < deadline and reached < later:
+            time.sleep(0.01)
+            reached = read_tensors(checkpoint)[1]["iteration"] if checkpoint.exists() else 0
+        killed.kill()
+        killed.wait()
+        assert later <= reached < 25_000
     assert slackline(*short, "cut", "--resume", cwd=tmp_path).returncode == 0
     assert slackline(*short, "whole", cwd=tmp_path).returncode == 0
     cut, whole = (

@@ -140,11 +140,6 @@ def test_cosine_penalty_is_minimised_along_the_way(algorithm: str) -> None:
     assert learned_probes(algorithm, "lop").losses.penalty.max() < 0.01
 
 
-def default_or_slow(algorithm: str, name: str) -> Any:
-    quick = algorithm == "ppo" and name in ("single", "lop", "lc")
-    return pytest.param(algorithm, name, marks=() if quick else pytest.mark.slow)
-
-
 def best_aim(std: float) -> tuple[float, float]:
     """(action, return) of the best mean where it acts with noise before squashing."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(40)
@@ -157,9 +152,8 @@ def best_aim(std: float) -> tuple[float, float]:
     return 1.0 + 2.0 * float(np.tanh(found.x)), -loss(found.x)
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "name"), [default_or_slow(a, name) for a in HYPERS for name in METHODS]
-)
+@pytest.mark.parametrize("algorithm", HYPERS)
+@pytest.mark.parametrize("name", METHODS)
 def test_continuous_action_finds_its_target(algorithm: str, name: str) -> None:
     """The target is 2 between bounds −1 and 3."""
     env = Aim()

@@ -328,7 +328,7 @@ def selection(*returns: float, error: float = 1.0) -> Selection:
     """What one seed found at z = 0 and z = 1."""
     errors = np.full((1, 2), error)
     chosen = np.array([np.argmax(returns)])
-    return Selection([0], [[0.0, 1.0], [1.0, 0.0]], np.array([returns]), errors, chosen)
+    return Selection([0], [[0.0, 1.0], [1.0, 0.0]], True, np.array([returns]), errors, chosen)
 
 
 def test_picture_claims_a_preference_only_where_both_sides_lose() -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from typing import Any, Protocol
 
 import numpy as np
 
-from slackline.errors import SlacklineError, require_count
+from slackline.errors import SlacklineError, require_count, require_number
 from slackline.methods.latent import Latent, as_floats
 
 MAX_CANDIDATES = 1_000_000
@@ -44,30 +43,29 @@ class GridAdapter:
         """The K values of z, (K, size)."""
         self.returns: list[list[float]] = [[] for _ in self.candidates]
         """Returns told so far, by candidate."""
-        self._queue = deque(k for k in range(len(self.candidates)) for _ in range(episodes))
+        self._episodes, self._asked = episodes, 0
         self._out = [0] * len(self.candidates)
 
     @property
     def remaining(self) -> int:
         """How many more times `ask` may be called."""
-        return len(self._queue)
+        return len(self.candidates) * self._episodes - self._asked
 
     def ask(self) -> np.ndarray:
         """The z to run the next episode with."""
-        if not self._queue:
-            told = sum(map(len, self.returns))
+        if not self.remaining:
             raise SlacklineError(
-                f"the budget of {told + sum(self._out)} episodes is spent; call best(), "
+                f"the budget of {self._asked} episodes is spent; call best(), "
                 "or make an adapter with more shots or episodes"
             )
-        k = self._queue.popleft()
+        k = self._asked // self._episodes
+        self._asked += 1
         self._out[k] += 1
         return self.candidates[k].copy()
 
     def tell(self, z: Any, episode_return: float) -> None:
         """Record the return of an episode that was run with an asked z."""
-        if not math.isfinite(episode_return):
-            raise SlacklineError(f"episode_return is {episode_return}; it must be a finite number")
+        require_number("episode_return", episode_return)
         k = self._candidate(z)
         if self._out[k] == 0:
             raise SlacklineError(f"z = {_show(z)} has no episode out: ask() for it before telling")

@@ -26,8 +26,8 @@ from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Protocol, Suite, Variation
 
-MAX_EPISODES = 50_000_000
-"""Episodes of one call: what fits in memory and an afternoon."""
+MAX_EPISODES = 5_000_000
+"""Episodes of one call: what fits in memory, score table included."""
 
 BLOCK = 4096
 """Episodes of a seed stepped together: enough for the vector units, few enough for the cache."""

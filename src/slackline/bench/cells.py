@@ -11,6 +11,7 @@ import polars as pl
 
 from slackline.adapt.kshot import Adapting, adapt_many
 from slackline.errors import SlacklineError
+from slackline.store.files import TEMPORARY
 from slackline.store.run import RunConfig, RunFolder
 from slackline.store.scores import merge_scores, read_scores, score_table
 from slackline.subspace import load_subspaces
@@ -46,7 +47,8 @@ def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Ce
     folder = RunFolder(out)
     known = {cell.path.name for cell in cells} | {"report.html", "figures"}
     for entry in sorted(out.iterdir()) if out.exists() else []:
-        if entry.name not in known and not (entry / "run.json").exists():
+        ours = entry.name in known or entry.suffix in (TEMPORARY, ".md")
+        if not ours and not (entry / "run.json").exists():
             raise SlacklineError(
                 f"{folder.path}: holds something that is not a benchmark ({entry.name}); "
                 "choose another folder"
@@ -71,18 +73,24 @@ def is_scored(run: RunFolder, adapting: Adapting) -> bool:
     if not run.scores_file.exists():
         return False
     rows = read_scores(run.scores_file).filter(shots=adapting.shots)
-    names = {v.name for v in (TRAIN, *find_suite(run.config().suite).variations)}
-    episodes = {phase: rows.filter(phase=phase)["episode"].max() for phase in ("select", "score")}
-    wanted = {"select": adapting.episodes - 1, "score": adapting.score_episodes - 1}
-    return set(rows["variation"].unique()) == names and episodes == wanted
+    names = [v.name for v in (TRAIN, *find_suite(run.config().suite).variations)]
+    last = rows.group_by("variation", "phase").agg(pl.col("episode").max() + 1)
+    wanted = {"select": adapting.episodes, "score": adapting.score_episodes}
+    return set(last.rows()) == {(name, *item) for name in names for item in wanted.items()}
 
 
 def adapt_run(
-    run: RunFolder, variations: list[str] | None, adapting: Adapting, **options: Any
+    run: RunFolder,
+    variations: list[str] | None,
+    adapting: Adapting,
+    *,
+    keep: bool = True,
+    **options: Any,
 ) -> pl.DataFrame:
     """Adapt every seed of a finished run and keep the scores; None: all variations and Train.
 
-    `options` change the method for this adaptation, as in `spread="even"`.
+    `options` change the method for this adaptation, as in `spread="even"`; such scores should not
+    be kept, since the table would not tell them from the method's own.
     """
     suite = find_suite(run.config().suite)
     names = [v.name for v in (TRAIN, *suite.variations)] if variations is None else variations
@@ -93,7 +101,9 @@ def adapt_run(
     ]
     found = adapt_many(subspaces, chosen, *astuple(adapting))
     table = score_table(found, subspaces, chosen, adapting.shots)
-    merge_scores(run.scores_file, table)
+    if keep:
+        merge_scores(run.scores_file, table)
+        run.note_adaptation(adapting.shots)
     return table
 
 

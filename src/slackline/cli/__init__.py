@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -54,12 +55,26 @@ def run(argv: list[str]) -> int:
         module = import_module(f"slackline.cli.{verb}")
         module.parse(rest).run()
     except Interrupted as error:
-        return complain(str(error), 130)
+        return complain(f"{error}{going_on(argv[0])}", 130)
     except SlacklineError as error:
         return complain(f"error: {error}", 2)
     except KeyboardInterrupt:
-        return complain("interrupted", 130)
+        return complain(f"interrupted{going_on(argv[0])}", 130)
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return complain(f"error: {error.filename or 'a file'}: {error.strerror or error}", 2)
     return 0
+
+
+def going_on(verb: str) -> str:
+    """How to go on with a verb that was interrupted."""
+    hints = {
+        "train": "; run the same command with --resume to go on",
+        "bench": "; run the same command again to go on",
+    }
+    return hints.get(verb, "")
 
 
 def complain(message: str, code: int) -> int:

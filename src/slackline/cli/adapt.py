@@ -35,7 +35,7 @@ class Adapt:
     score_episodes: Count = None
     """Fresh episodes for the final score of the chosen z."""
     spread: Spread = None
-    """cop: candidates drawn from the flat Dirichlet law (dirichlet) or spread evenly (even)."""
+    """cop: candidates drawn from the flat Dirichlet law or spread evenly; only shown, not kept."""
     devices: Devices = None
     """CPU devices to spread the seeds over."""
     json: bool = False
@@ -51,17 +51,17 @@ class Adapt:
         suite = find_suite(run.config().suite)
         if not run.finished():
             raise SlacklineError(f"{self.path}: is not trained to the end yet; resume it first")
-        names = list(self.variation) or None
+        names = list(dict.fromkeys(self.variation)) or None
         for name in self.variation:
             suite.variation(name)
         adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         with waiting(f"adapting {self.path}"):
             options = {} if self.spread is None else {"spread": self.spread}
-            table: pl.DataFrame = adapt_run(run, names, adapting, **options)
+            table: pl.DataFrame = adapt_run(run, names, adapting, keep=not options, **options)
         if self.json:
             print(json.dumps(adaptation_json(table), indent=2))
         else:
-            show(adaptation_table(table, suite))
+            show(adaptation_table(table, suite, run.config().resolve()[1].latent))
 
 
 def parse(argv: list[str]) -> Adapt:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from slackline.cli.options import Count, Devices, parse_as, set_up_jax
+from slackline.cli.options import Count, Devices, MethodOptions, parse_as, set_up_jax
 from slackline.cli.progress import training_bar, waiting
 from slackline.cli.report import publish
 from slackline.cli.train import outcome
-from slackline.errors import SlacklineError, require_count
+from slackline.errors import SlacklineError, require_count, unknown
+from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunFolder
 from slackline.suites import suite as find_suite
+
+if TYPE_CHECKING:
+    from slackline.bench.cells import Cell
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Bench:
     """Fresh episodes for the final score."""
     preset: str = "paper"
     """Which hyper-parameters to use; `slackline list` names the presets of each suite."""
+    methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     out: Path = Path("runs/bench")
     """Folder to keep the runs and the page in."""
     devices: Devices = None
@@ -57,11 +62,7 @@ class Bench:
         cells = self.cells()
         if self.dry_run:
             for cell in cells:
-                print(
-                    f"slackline train {cell.config.suite} --method {cell.config.method} "
-                    f"--seeds {self.seeds} --first-seed {self.first_seed} "
-                    f"--steps {cell.config.steps} --out {cell.path}"
-                )
+                print(self.command_of(cell))
             return
         for cell in cells:
             with training_bar(f"{cell.config.method} on {cell.config.suite}") as on_tick:
@@ -71,9 +72,32 @@ class Bench:
             page = publish(self.out, self.out / "report.html")
         print(f"page: {page}")
 
-    def cells(self) -> list:
+    def command_of(self, cell: Cell) -> str:
+        """The two commands that would make a cell by hand."""
+        options = " ".join(
+            f"--option {k}={v}" for k, v in self.options_of(cell.config.method).items()
+        )
+        how = cell.adapting
+        return (
+            f"slackline train {cell.config.suite} --method {cell.config.method} "
+            f"--seeds {self.seeds} --first-seed {self.first_seed} --steps {cell.config.steps} "
+            f"--preset {self.preset} {options} --out {cell.path} && "
+            f"slackline adapt {cell.path} --shots {how.shots} --episodes {how.episodes} "
+            f"--score-episodes {how.score_episodes}"
+        ).replace("  ", " ")
+
+    def options_of(self, name: str) -> dict[str, Any]:
+        """Those of the given options that a method has; one that none has is an error."""
+        given = self.methods_options.given()
+        known = {option for method in self.methods for option in find_method(method).options}
+        for option in given:
+            if option not in known:
+                raise unknown("option of these methods", option, sorted(known))
+        return {k: v for k, v in given.items() if k in find_method(name).options}
+
+    def cells(self) -> list[Cell]:
         from slackline.adapt.kshot import Adapting
-        from slackline.bench.cells import Cell, plan
+        from slackline.bench.cells import plan
         from slackline.training import configure
 
         require_count("seeds", self.seeds, high=10_000)
@@ -87,7 +111,14 @@ class Bench:
             )
             hyper = find_suite(name).preset(self.preset)
             configs = [
-                configure(name, method, seeds=seeds, steps=self.steps, hyper=hyper)
+                configure(
+                    name,
+                    method,
+                    seeds=seeds,
+                    steps=self.steps,
+                    hyper=hyper,
+                    **self.options_of(method),
+                )
                 for method in dict.fromkeys(self.methods)
             ]
             cells += plan(configs, adapting, self.out)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -64,6 +66,42 @@ Integer = Annotated[int | None, _optional(_count, "INT", "method")]
 Number = Annotated[float | None, _optional(_number, "FLOAT", "method")]
 Spread = Annotated[str | None, _optional(_one_of("dirichlet", "even"), "KIND", "method")]
 Penalty = Annotated[str | None, _optional(_one_of("tensor", "vector"), "KIND", "method")]
+
+
+@dataclass
+class MethodOptions:
+    """The settings of the methods; each applies to the methods that have it."""
+
+    beta: Number = None
+    """Weight of the method's auxiliary term."""
+    penalty: Penalty = None
+    """lop, cop, bop: anchors compared tensor by tensor (tensor) or as whole vectors (vector)."""
+    anchors: Integer = None
+    """cop, bop: how many anchors span the subspace."""
+    spread: Spread = None
+    """cop: candidates drawn from the flat Dirichlet law (dirichlet) or spread evenly (even)."""
+    skills: Integer = None
+    """diayn_r: how many skills are learned, and so how many adaptation can try."""
+    members: Integer = None
+    """ensemble: how many independent policies are trained."""
+    option: tuple[str, ...] = ()
+    """Any other option of a method, NAME=VALUE."""
+
+    def given(self) -> dict[str, Any]:
+        """The options that were given."""
+        named = {f.name: getattr(self, f.name) for f in fields(MethodOptions) if f.name != "option"}
+        named |= dict(map(_assignment, self.option))
+        return {name: value for name, value in named.items() if value is not None}
+
+
+def _assignment(word: str) -> tuple[str, Any]:
+    """ "alpha=0.5" -> ("alpha", 0.5)"""
+    name, equals, text = word.partition("=")
+    if not name or not equals:
+        raise SlacklineError(f"option is {word!r}; it must look like NAME=VALUE")
+    with contextlib.suppress(ValueError):
+        return name, json.loads(text)
+    return name, text
 
 
 def parse_as(verb: str, kind: type[T], argv: list[str], default: Any = None) -> T:
@@ -128,10 +166,19 @@ def cache_folder() -> Path:
     return Path(os.environ.get("SLACKLINE_CACHE") or Path(base) / "slackline" / "xla")
 
 
-def value_of(option: str, argv: list[str]) -> str | None:
-    """The word after `option`, if it is given."""
-    at = argv.index(option) if option in argv else len(argv)
-    return argv[at + 1] if at + 1 < len(argv) else None
+def take(option: str, argv: list[str]) -> tuple[str | None, list[str]]:
+    """(the value of `option`, the arguments without it); `--option=X` is understood too."""
+    words = [part for word in argv for part in _split(option, word)]
+    if option not in words:
+        return None, argv
+    at = words.index(option)
+    if at + 1 == len(words) or words[at + 1].startswith("--"):
+        raise SlacklineError(f"{option} needs a value after it")
+    return words[at + 1], words[:at] + words[at + 2 :]
+
+
+def _split(option: str, word: str) -> list[str]:
+    return word.split("=", 1) if word.startswith(f"{option}=") else [word]
 
 
 def first_word(argv: list[str]) -> str | None:

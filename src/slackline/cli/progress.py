@@ -62,7 +62,7 @@ def steps_per_second(now: Tick, before: Tick | None) -> float | None:
     """Environment steps of all seeds per second since the last tick (the first one compiled)."""
     if before is None or now.seconds <= before.seconds:
         return None
-    return (now.steps - before.steps) * now.num_seeds / (now.seconds - before.seconds)
+    return (now.steps - before.steps) * now.copies / (now.seconds - before.seconds)
 
 
 def human(number: float) -> str:

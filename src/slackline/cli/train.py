@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -12,16 +12,14 @@ import tyro
 from slackline.cli.options import (
     Count,
     Devices,
-    Integer,
-    Number,
-    Penalty,
+    MethodOptions,
     first_word,
     parse_as,
     set_up_jax,
-    value_of,
+    take,
 )
 from slackline.cli.progress import human, training_bar
-from slackline.errors import require_count, require_number
+from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
 from slackline.store.run import RunFolder
 from slackline.suites import suite as find_suite
@@ -49,16 +47,7 @@ class Train:
     """Folder to keep the run in. Default: runs/SUITE-METHOD."""
     resume: bool = False
     """Continue the run in the output folder (or begin it, if there is none)."""
-    beta: Number = None
-    """Weight of the method's auxiliary term."""
-    penalty: Penalty = None
-    """lop, cop, bop: anchors compared tensor by tensor (tensor) or as whole vectors (vector)."""
-    anchors: Integer = None
-    """cop, bop: how many anchors span the subspace."""
-    skills: Integer = None
-    """diayn_r: how many skills are learned, and so how many adaptation can try."""
-    members: Integer = None
-    """ensemble: how many independent policies are trained."""
+    methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     checkpoint_seconds: float = 30.0
     """How often the whole training state is saved."""
     devices: Devices = None
@@ -80,7 +69,7 @@ class Train:
             seeds=tuple(range(self.first_seed, self.first_seed + self.seeds)),
             steps=self.steps,
             hyper=self.hyper,
-            **self.options,
+            **self.methods_options.given(),
         )
         out = self.out or Path("runs") / f"{self.suite}-{self.method}"
         with training_bar(f"{self.method} on {self.suite}") as on_tick:
@@ -94,18 +83,12 @@ class Train:
         print(outcome(RunFolder(out)))
         print(f"next: slackline adapt {out}")
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The method's options that were given."""
-        names = ("beta", "penalty", "anchors", "skills", "members")
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
-
 
 def outcome(run: RunFolder) -> str:
     """One line about a finished training."""
-    config, seconds = run.config(), run.read()["provenance"]["training_seconds"]
-    last = run.read_progress()[-1]
-    returns = np.array([np.nan if r is None else r for r in last["return"]])
+    config, seconds = run.config(), run.read()["provenance"].get("training_seconds", 0.0)
+    ended = [r for line in run.read_progress()[-1:] for r in line["return"] if r is not None]
+    last = f"{np.mean(ended):.1f} ± {np.std(ended):.1f}" if ended else "unknown (no episode ended)"
     members = config.resolve()[1].num_members
     copies = len(config.seeds) * members
     total = config.iterations * config.hyper.steps_per_iteration * copies
@@ -113,18 +96,29 @@ def outcome(run: RunFolder) -> str:
     return (
         f"trained {config.method} on {config.suite}: {len(config.seeds)} seeds{each} × "
         f"{config.steps:,} steps in {seconds:.1f} s ({human(total / max(seconds, 1e-9))} steps/s), "
-        f"last return {np.nanmean(returns):.1f} ± {np.nanstd(returns):.1f}; kept in {run.path}"
+        f"last return {last}; kept in {run.path}"
     )
 
 
 def parse(argv: list[str]) -> Train:
-    """Suite, preset and file decide the hyper-parameters' defaults, so they are read first."""
-    name, preset, file = first_word(argv), value_of("--preset", argv), value_of("--hyper", argv)
-    hyper = find_suite(name).preset(preset or "paper") if name else Hyper()
-    if file is not None:
-        from slackline.tuning import load_choice
-
-        hyper = load_choice(Path(file))
-        at = argv.index("--hyper")
-        argv = argv[:at] + argv[at + 2 :]
+    """Suite, preset and file decide the hyper-parameters' defaults, so they are found out first."""
+    file, argv = take("--hyper", argv)
+    if {"-h", "--help"} & set(argv):
+        name = first_word(argv)
+        hyper = find_suite(name).hyper if name else Hyper()
+    else:
+        asked = parse_as("train", Train, argv, Train(suite=tyro.MISSING))
+        hyper = beginning(asked, file)
     return parse_as("train", Train, argv, Train(suite=tyro.MISSING, hyper=hyper))
+
+
+def beginning(asked: Train, file: str | None) -> Hyper:
+    """The hyper-parameters to begin with: a file's, a preset's, or the paper's."""
+    suite = find_suite(asked.suite)
+    if file is None:
+        return suite.preset(asked.preset)
+    if asked.preset != "paper":
+        raise SlacklineError("--hyper FILE and --preset exclude each other; give one of them")
+    from slackline.tuning import load_choice
+
+    return load_choice(Path(file), suite.name)

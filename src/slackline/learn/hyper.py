@@ -71,6 +71,7 @@ class Hyper:
         require_number("action_std", self.action_std, above=0.0, high=10.0)
         for name in ("num_envs", "num_steps", "epochs", "minibatches"):
             require_count(name, getattr(self, name), high=65_536)
+        require_count("num_envs × num_steps", self.steps_per_iteration, high=2**24)
         if self.steps_per_iteration % self.minibatches:
             raise SlacklineError(
                 f"minibatches is {self.minibatches}; it must divide num_envs × num_steps, "

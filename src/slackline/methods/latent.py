@@ -27,6 +27,13 @@ class Latent(abc.ABC):
     describe: str
     """What a z looks like, for error messages."""
 
+    is_line = False
+    """Whether the first number of z says all, so that returns can be drawn against it."""
+
+    def show(self, z: Any) -> str:
+        """z in as few characters as tell it from others."""
+        return f"{z[0]:.2f}" if self.is_line else " ".join(f"{x:.2f}" for x in z) or "–"
+
     @abc.abstractmethod
     def sample(self, key: Array, num: int) -> Array:
         """Draw z for `num` episodes: (num, size)."""
@@ -112,8 +119,12 @@ class Simplex(Latent):
         return self.anchors
 
     @property
+    def is_line(self) -> bool:
+        return self.anchors == 2
+
+    @property
     def describe(self) -> str:
-        line = " (or one number in [0, 1], the first of them)" if self.anchors == 2 else ""
+        line = " (or one number in [0, 1], the first of them)" if self.is_line else ""
         return f"{self.anchors} non-negative numbers with sum 1{line}"
 
     def sample(self, key: Array, num: int) -> Array:
@@ -169,10 +180,11 @@ def spread(shots: int) -> np.ndarray:
     )
 
 
-class _UnitInterval(Latent):
+class UnitInterval(Latent):
     """z is one number in [0, 1], drawn uniformly."""
 
     size = 1
+    is_line = True
     describe = "one number in [0, 1]"
 
     def sample(self, key: Array, num: int) -> Array:
@@ -189,7 +201,7 @@ class _UnitInterval(Latent):
 
 
 @dataclass(frozen=True)
-class Interval(_UnitInterval):
+class Interval(UnitInterval):
     """A number in [0, 1] that the policy reads as an input; there are no anchors to combine."""
 
     num_anchors = 1
@@ -199,7 +211,7 @@ class Interval(_UnitInterval):
 
 
 @dataclass(frozen=True)
-class Bezier(_UnitInterval):
+class Bezier(UnitInterval):
     """A Bézier curve: θ(z) = Σ_k C(N−1, k) z^k (1−z)^(N−1−k) θ_k."""
 
     anchors: int
@@ -220,8 +232,11 @@ class Bezier(_UnitInterval):
         return jnp.stack(terms, axis=-1)
 
 
-class _OneHot(Latent):
+class OneHot(Latent):
     """z is one-hot: one of a finite number of policies."""
+
+    def show(self, z: Any) -> str:
+        return f"#{int(np.argmax(z))}"
 
     def sample(self, key: Array, num: int) -> Array:
         return jax.nn.one_hot(jax.random.randint(key, (num,), 0, self.size), self.size)
@@ -240,7 +255,7 @@ class _OneHot(Latent):
 
 
 @dataclass(frozen=True)
-class Categorical(_OneHot):
+class Categorical(OneHot):
     """One of `skills` behaviours, told to the policy as an input."""
 
     skills: int
@@ -266,7 +281,7 @@ class Categorical(_OneHot):
 
 
 @dataclass(frozen=True)
-class Members(_OneHot):
+class Members(OneHot):
     """One of `members` policies that were trained apart. Only adaptation sees them together."""
 
     members: int

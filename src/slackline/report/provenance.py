@@ -10,7 +10,7 @@ from slackline.report.results import RunResult, SuiteResult
 
 def provenance_section(result: SuiteResult) -> Html:
     """The commands, then every run, then the hyper-parameters."""
-    commands = dict.fromkeys(str(run.provenance.get("command", "unknown")) for run in result.runs)
+    commands = dict.fromkeys(command for run in result.runs for command in commands_of(run))
     listing = element("pre", element("code", "\n".join(commands)), tabindex="0")
     runs = scroll_box(run_table(result.runs), "Runs")
     hyper = element(
@@ -19,6 +19,13 @@ def provenance_section(result: SuiteResult) -> Html:
         scroll_box(hyper_table(result.runs), "Hyper-parameters"),
     )
     return join(listing, runs, hyper)
+
+
+def commands_of(run: RunResult) -> list[str]:
+    """The command that trained a run, then those that adapted it."""
+    adapted = run.provenance.get("adaptations")
+    later = adapted.values() if isinstance(adapted, dict) else []
+    return [str(command) for command in (run.provenance.get("command", "unknown"), *later)]
 
 
 def run_table(runs: list[RunResult]) -> Html:
@@ -45,6 +52,7 @@ def run_facts(run: RunResult) -> dict[str, str]:
         "Seeds": seeds if len(config.seeds) <= 20 else f"{len(config.seeds)} seeds",
         "Steps per seed": f"{config.steps:,}",
         "Training time, all seeds": duration(made.get("training_seconds")),
+        "Speed": speed(run),
         "Started": moment(made.get("created")),
         "Finished": moment(made.get("finished")),
         "Machine": str(made.get("machine", "unknown")),
@@ -56,6 +64,15 @@ def named_values(values: object) -> str:
     if not isinstance(values, dict):
         return "" if values is None else str(values)
     return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def speed(run: RunResult) -> str:
+    """Environment steps per second of all seeds (and members) together, compilation included."""
+    seconds = run.provenance.get("training_seconds")
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
+        return "unknown"
+    copies = len(run.config.seeds) * run.method.num_members
+    return f"{run.config.steps * copies / seconds:,.0f} steps/s"
 
 
 def moment(value: object) -> str:

@@ -64,6 +64,8 @@ class Selection:
     seeds: list[int]
     zs: list[list[float]]
     """The K values of z tried."""
+    on_a_line: bool
+    """Whether the first number of z says all."""
     returns: np.ndarray
     """Mean selection return, (S, K); NaN where nothing was measured."""
     errors: np.ndarray
@@ -74,13 +76,13 @@ class Selection:
     @property
     def positions(self) -> np.ndarray:
         """Where the candidates stand on an axis: a line's first coordinate, else their number."""
-        if all(1 <= len(z) <= 2 for z in self.zs):
+        if self.on_a_line:
             return np.array([z[0] for z in self.zs])
         return np.arange(len(self.zs), dtype=float)
 
     @property
     def axis_title(self) -> str:
-        return "z" if all(1 <= len(z) <= 2 for z in self.zs) else "candidate"
+        return "z" if self.on_a_line else "candidate"
 
 
 Query = TypeVar("Query", bound=Callable[..., Any])
@@ -165,18 +167,22 @@ class SuiteResult:
         cells = tried.group_by("seed", "candidate").agg(
             value.mean().alias("mean"), (value.std() / value.count().sqrt()).alias("error")
         )
+        row_of = {seed: i for i, seed in enumerate(seeds)}
+        column_of = {number: i for i, number in enumerate(numbers)}
         for seed, number, mean, error in cells.iter_rows():
-            at = seeds.index(seed), numbers.index(number)
+            at = row_of[seed], column_of[number]
             returns[at] = np.nan if mean is None else mean
             errors[at] = np.nan if error is None else error
         try:
-            chosen = np.array([numbers.index(kept[seed]) for seed in seeds], int)
-        except (KeyError, ValueError):
+            chosen = np.array([column_of[kept[seed]] for seed in seeds], int)
+        except KeyError:
             raise SlacklineError(
                 f"the scores of {method} on {variation} at K = {shots} name a candidate "
                 "that was never tried; adapt that run again: slackline adapt"
             ) from None
-        return Selection(seeds, [list(z_of[n]) for n in numbers], returns, errors, chosen)
+        line = next(r.method.latent.is_line for r in self.runs if r.method.name == method)
+        zs = [list(z_of[n]) for n in numbers]
+        return Selection(seeds, zs, line, returns, errors, chosen)
 
     def remarks(self, shots: int) -> list[str]:
         """What a reader of the table at K must know beside its numbers."""

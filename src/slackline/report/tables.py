@@ -10,10 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from slackline.bench.stats import Summary, iqm, iqm_interval, seed_scores, summarise
+from slackline.methods.latent import Latent
 from slackline.paper import paper_average, paper_score
 from slackline.report.results import SuiteResult
 from slackline.suites.suite import Suite
 from slackline.tuning import Choice
+
+MAX_SHOWN_Z = 4
 
 
 def show(table: Table) -> None:
@@ -21,26 +24,20 @@ def show(table: Table) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(console.width, 220))
+    title, caption = table.title, table.caption
+    table.title = table.caption = None  # rich would fold them to the width of a narrow table
+    console.print(title, style="bold")
     console.print(table)
+    console.print(caption, style="dim")
 
 
 def plus_minus(summary: Summary) -> str:
     return f"{summary.mean:.1f} ± {summary.std:.1f}"
 
 
-def format_z(z: np.ndarray) -> str:
-    """A line's z as its first coordinate; other z's whole; nothing for a single policy."""
-    if len(z) == 0:
-        return "–"
-    return f"{z[0]:.2f}" if len(z) <= 2 else " ".join(f"{x:.2f}" for x in z)
-
-
 def benchmark_title(result: SuiteResult, shots: int) -> str:
-    config = result.runs[0].config
-    return (
-        f"{result.suite.title}: return after adapting with K = {shots}, "
-        f"{len(config.seeds)} seeds × {config.steps:,} steps"
-    )
+    budgets = {f"{len(r.config.seeds)} seeds × {r.config.steps:,} steps": None for r in result.runs}
+    return f"{result.suite.title}: return after adapting with K = {shots}, {' or '.join(budgets)}"
 
 
 def benchmark_caption(result: SuiteResult, shots: int) -> str:
@@ -110,7 +107,7 @@ def benchmark_markdown(result: SuiteResult, shots: int) -> str:
     return "\n".join([f"**{title}**", "", *lines, "", caption])
 
 
-def adaptation_table(scores: pl.DataFrame, suite: Suite) -> Table:
+def adaptation_table(scores: pl.DataFrame, suite: Suite, latent: Latent) -> Table:
     """What one `slackline adapt` found: a row a variation."""
     method, shots = scores["method"][0], scores["shots"][0]
     num_seeds = scores["seed"].n_unique()
@@ -125,12 +122,12 @@ def adaptation_table(scores: pl.DataFrame, suite: Suite) -> Table:
         name = row["variation"]
         per_seed = np.array([s["score"] for s in row["seeds"]]) * suite.display_scale
         paper = paper_score(suite.name, method, name, shots)
-        zs = [format_z(np.array(s["z"])) for s in row["seeds"]]
+        zs = sorted({latent.show(s["z"]) for s in row["seeds"]})
         table.add_row(
             name,
             suite.variation(name).description,
             plus_minus(summarise(per_seed)),
-            zs[0] if num_seeds == 1 else f"{min(zs)} … {max(zs)}",
+            ", ".join(zs) if len(zs) <= MAX_SHOWN_Z else f"{len(zs)} different ones",
             f"{paper.mean:g} ± {paper.std:g}" if paper else "–",
         )
     return table

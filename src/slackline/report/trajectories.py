@@ -17,7 +17,7 @@ from slackline.envs.api import Array
 from slackline.envs.maze import GOAL, SIGHT, START, Maze, MazeParams
 from slackline.errors import SlacklineError, require_count
 from slackline.learn.distributions import distribution_of
-from slackline.methods.latent import Latent, Simplex
+from slackline.methods.latent import Latent
 from slackline.networks import MLP
 from slackline.report.markup import Html, element, join
 from slackline.subspace import Subspace
@@ -85,8 +85,7 @@ def walks(subspace: Subspace, shots: int) -> Walks:
 
 
 def labels_of(latent: Latent, zs: np.ndarray) -> tuple[str, ...]:
-    on_a_line = latent.size == 1 or (isinstance(latent, Simplex) and latent.anchors == 2)
-    if on_a_line:
+    if latent.is_line:
         return tuple(f"z = {z[0]:.2f}" for z in zs)
     return tuple(f"policy {i}" for i in range(1, len(zs) + 1))
 

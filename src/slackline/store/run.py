@@ -199,6 +199,13 @@ class RunFolder:
         values["provenance"] |= {"finished": _now(), "training_seconds": round(seconds, 2)}
         write_json(self.run_file, values)
 
+    def note_adaptation(self, shots: int) -> None:
+        """Remember the command that last adapted with K shots."""
+        values = self.read()
+        commands = values["provenance"].setdefault("adaptations", {})
+        commands[f"K = {shots}"] = provenance()["command"]
+        write_json(self.run_file, values)
+
     def save_checkpoint(self, state: Any, iteration: int, seconds: float) -> None:
         header = {"format": "slackline-checkpoint", "schema": SCHEMA, "iteration": iteration}
         write_tensors(self.checkpoint_file, to_tensors(state), header | {"seconds": seconds})
@@ -232,9 +239,16 @@ class RunFolder:
         refuse_irregular(self.progress_file)
         lines = self.progress_file.read_text(encoding="utf-8", errors="replace").split("\n")
         try:
-            return [json.loads(line) for line in lines[:-1]]
+            found = [json.loads(line) for line in lines[:-1]]
         except json.JSONDecodeError as error:
             raise SlacklineError(f"{self.progress_file}: is corrupt ({error})") from None
+        for number, line in enumerate(found, 1):
+            types = {"iteration": int, "steps": int, "return": list}
+            if not isinstance(line, dict) or any(
+                not isinstance(line.get(name), kind) for name, kind in types.items()
+            ):
+                raise SlacklineError(f"{self.progress_file}: line {number} is not a progress line")
+        return found
 
     def rewind_progress(self, iteration: int) -> None:
         """Drop what was logged after `iteration`, so that a resumed run logs each point once."""

@@ -67,7 +67,7 @@ def _rows(
         "shots": np.full(len(s), shots),
         "phase": pl.repeat(phase, len(s), eager=True),
         "candidate": k,
-        "z": list(found.candidates[k]),
+        "z": pl.Series(found.candidates.tolist(), dtype=SCHEMA["z"]).gather(k),
         "episode": m,
         "return": returns,
     }
