@@ -29,10 +29,12 @@ def explicit(network: MLP, x: np.ndarray, coefficients: np.ndarray) -> np.ndarra
 
 
 def rows(seed: int, num_anchors: int, batch: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    """Inputs and coefficients (of either sign and any sum) for a batch."""
+    """Inputs and coefficients (of either sign, sum 1) for a batch."""
     generator = np.random.default_rng(seed)
     x = generator.normal(size=(batch, SIZES[0])).astype(np.float32)
-    return x, generator.normal(size=(batch, num_anchors)).astype(np.float32)
+    coefficients = generator.normal(size=(batch, num_anchors)).astype(np.float32)
+    coefficients[:, -1] = 1.0 - coefficients[:, :-1].sum(axis=1)
+    return x, coefficients
 
 
 @properties

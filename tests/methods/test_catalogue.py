@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 from slackline.errors import SlacklineError
@@ -72,3 +75,11 @@ def test_unknown_option_names_those_there_are() -> None:
 def test_bad_option_values_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(SlacklineError, match="must be"):
         method("lop", **options)
+
+
+@pytest.mark.parametrize("name", CATALOGUE)
+def test_anchor_coefficients_sum_to_one(name: str) -> None:
+    """What the fused layers rely on."""
+    latent = CATALOGUE[name].latent
+    for z in (latent.sample(jax.random.key(0), 50), jnp.asarray(latent.candidates(5))):
+        np.testing.assert_allclose(jnp.sum(latent.weights(z), axis=-1), 1.0, rtol=1e-6)
