@@ -273,7 +273,7 @@ def test_a_finished_run_without_a_usable_log_is_told_in_one_line(
     captured = capsys.readouterr()
     if damage:
         assert code == 2
-        assert "progress.jsonl: line 1 is not a progress line" in captured.err
+        assert "progress.jsonl: is corrupt (line 1 is not a progress line)" in captured.err
     else:
         assert code == 0
         assert "no episode ended" in captured.out

@@ -247,7 +247,9 @@ class RunFolder:
             if not isinstance(line, dict) or any(
                 not isinstance(line.get(name), kind) for name, kind in types.items()
             ):
-                raise SlacklineError(f"{self.progress_file}: line {number} is not a progress line")
+                raise SlacklineError(
+                    f"{self.progress_file}: is corrupt (line {number} is not a progress line)"
+                )
         return found
 
     def rewind_progress(self, iteration: int) -> None:
