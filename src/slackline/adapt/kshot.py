@@ -107,8 +107,7 @@ def adapt_many(
             f"{total:,} episodes were asked for; at most {MAX_EPISODES:,} fit in one call: "
             "lower shots or episodes"
         )
-    changed = [variation.apply(suite.env.default_params()) for variation in variations]
-    params = jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *changed)
+    params = suite.params_of(variations)
     policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.policy for s in subspaces])
     keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
     labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)

@@ -44,13 +44,12 @@ def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Ce
         cell.config.resolve()[1].latent.candidates(adapting.shots)  # refuses more than there can be
     if out.exists() and not out.is_dir():
         raise SlacklineError(f"{out}: is a file; the output must be a folder")
-    folder = RunFolder(out)
     known = {cell.path.name for cell in cells} | {"report.html", "figures"}
     for entry in sorted(out.iterdir()) if out.exists() else []:
         ours = entry.name in known or entry.suffix in (TEMPORARY, ".md")
         if not ours and not (entry / "run.json").exists():
             raise SlacklineError(
-                f"{folder.path}: holds something that is not a benchmark ({entry.name}); "
+                f"{out}: holds something that is not a benchmark ({entry.name}); "
                 "choose another folder"
             )
     for cell in cells:

@@ -69,8 +69,7 @@ def walks(subspace: Subspace, shots: int) -> Walks:
     if not isinstance(suite.env, Maze):
         raise SlacklineError(f"walks are drawn in mazes, and {suite.name} is not a maze")
     variations = (TRAIN, *suite.variations)
-    changed = [variation.apply(suite.env.default_params()) for variation in variations]
-    params = jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *changed)
+    params = suite.params_of(variations)
     zs = subspace.method.latent.candidates(shots)
     labels = labels_of(subspace.method.latent, zs)
     method, policy = subspace.method, jax.tree.map(jnp.asarray, subspace.policy)

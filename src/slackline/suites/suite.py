@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+
+import jax
+import jax.numpy as jnp
 
 from slackline.envs.api import Env, Params
 from slackline.errors import unknown
@@ -77,6 +80,11 @@ class Suite:
     def train_task(self) -> TrainTask:
         """The suite without its test environments, for whoever must not look at them."""
         return TrainTask(self.name, self.env, self.horizon, self.hyper, self.protocol.steps)
+
+    def params_of(self, variations: Sequence[Variation]) -> Params:
+        """The parameters of several variations as one pytree, stacked along a leading axis V."""
+        changed = [variation.apply(self.env.default_params()) for variation in variations]
+        return jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *changed)
 
     def preset(self, name: str) -> Hyper:
         """Hyper-parameters by name; "paper" are the suite's own."""
