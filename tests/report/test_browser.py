@@ -131,5 +131,6 @@ def test_dark_page_has_dark_charts(browser: Any, page: Path) -> None:
     light = ink()
     media = {"features": [{"name": "prefers-color-scheme", "value": "dark"}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)  # while the page is open
-    assert ink() != light
+    wait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
+    wait(browser, 30).until(lambda _: ink() != light)  # it is told at its next frame
     assert_drawn(browser)
