@@ -13,6 +13,7 @@ import numpy as np
 from slackline.envs.api import Continuous, Discrete, Params
 from slackline.errors import SlacklineError
 from slackline.learn.distributions import distribution_of
+from slackline.learn.normalise import Normaliser
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.networks import MLP, Layer
@@ -78,11 +79,18 @@ class Subspace:
     policy: MLP
     """The anchors; every array has a leading axis N."""
     critic: MLP
+    normaliser: Normaliser | None = None
+    """What observations were normalised by in training, if they were; frozen."""
+
+    @property
+    def acting(self) -> MLP:
+        """The anchors as they act on raw observations: the normaliser folded in."""
+        return self.policy if self.normaliser is None else self.normaliser.folded_into(self.policy)
 
     def at(self, z: Any = None) -> Policy:
         """The policy at z. For a line one number in [0, 1] will do; for one policy, nothing."""
         conditioning, latent = self.method.conditioning, self.method.latent
-        plain = conditioning.at(latent, self.policy, jax.numpy.asarray(latent.parse(z)))
+        plain = conditioning.at(latent, self.acting, jax.numpy.asarray(latent.parse(z)))
         return Policy(plain, self.action)
 
     def adapter(self, shots: int = 10, episodes: int = 1) -> GridAdapter:
@@ -118,7 +126,11 @@ class Subspace:
 def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
     """Several seeds of one training in one file."""
     first = subspaces[0]
-    networks = [{"policy": s.policy, "critic": s.critic} for s in subspaces]
+    networks = [
+        {"policy": s.policy, "critic": s.critic}
+        | ({} if s.normaliser is None else {"normaliser": s.normaliser})
+        for s in subspaces
+    ]
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
     kind = "discrete" if isinstance(first.action, Discrete) else "continuous"
     header = {
@@ -145,6 +157,7 @@ def load_subspaces(path: Path) -> list[Subspace]:
         like = {
             "policy": _mlp_like(tensors, "policy"),
             "critic": _mlp_like(tensors, "critic"),
+            **_normaliser_like(tensors),
         }
     except (KeyError, TypeError, ValueError, SlacklineError) as error:
         raise SlacklineError(f"{path}: has an unusable header ({error})") from None
@@ -152,8 +165,7 @@ def load_subspaces(path: Path) -> list[Subspace]:
     _check_fit(path, found, action, len(seeds), **networks)
     each = [jax.tree.map(lambda leaf, i=i: leaf[i], networks) for i in range(len(seeds))]
     return [
-        Subspace(suite, found, seed, action, one["policy"], one["critic"])
-        for seed, one in zip(seeds, each, strict=True)
+        Subspace(suite, found, seed, action, **one) for seed, one in zip(seeds, each, strict=True)
     ]
 
 
@@ -164,6 +176,7 @@ def _check_fit(
     num_seeds: int,
     policy: MLP,
     critic: MLP,
+    normaliser: Normaliser | None = None,
 ) -> None:
     """Insist on networks of just the sizes that the header's method, action and seeds call for."""
     observation_size = critic.layers[0].weight.shape[-2] - found.member.latent.size
@@ -176,9 +189,23 @@ def _check_fit(
         "inputs": (fan_in, conditioning.input_size(latent, observation_size)),
         "outputs": (fan_out, distribution_of(action).num_outputs),
     }
+    if normaliser is not None:
+        rows = {1, found.num_members}
+        if normaliser.mean.shape not in {(num_seeds, n, observation_size) for n in rows}:
+            raise SlacklineError(f"{path}: its normaliser does not fit its networks")
+        if not (np.asarray(normaliser.std) > 0.0).all():
+            raise SlacklineError(f"{path}: its normaliser has a standard deviation of 0 or less")
     for what, (has, needs) in checks.items():
         if has != needs or has < 1:
             raise SlacklineError(f"{path}: its policy has {has} {what}, its header says {needs}")
+
+
+def _normaliser_like(tensors: dict[str, np.ndarray]) -> dict[str, Normaliser]:
+    """Its skeleton, if there is one."""
+    if not any(name.startswith("normaliser.") for name in tensors):
+        return {}
+    rows = jax.ShapeDtypeStruct(tensors["normaliser.mean"].shape, np.float32)
+    return {"normaliser": Normaliser(rows, rows)}  # type: ignore[arg-type]
 
 
 def _mlp_like(tensors: dict[str, np.ndarray], name: str) -> MLP:

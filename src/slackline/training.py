@@ -18,6 +18,7 @@ import numpy as np
 from slackline.errors import Interrupted, SlacklineError
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
+from slackline.learn.normalise import Moments
 from slackline.learn.program import Program, Progress
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
@@ -175,11 +176,14 @@ class _Training:
         self.per_seed = (len(config.seeds), method.num_members)
         self.stride = math.ceil(config.iterations / STRIDES)
         self.seconds = 0.0
+        self.iteration = 0
+        """Where the last stride that was reported ended."""
         self.stopped = False
 
     def run(self) -> TrainState:
         """Advance stride by stride to the end of the budget."""
         state, iteration = self._begin()
+        self.iteration = iteration
         started, saved_at = time.monotonic() - self.seconds, time.monotonic()
         with _stop_requests() as stopping:
             while iteration < self.config.iterations:
@@ -189,6 +193,7 @@ class _Training:
                 iteration += stride
                 self.seconds = time.monotonic() - started
                 self._report(iteration, state, progress)
+                self.iteration = iteration
                 self.stopped = stopping()
                 due = time.monotonic() - saved_at >= self.checkpoint_seconds
                 if due or self.stopped or iteration == self.config.iterations:
@@ -215,15 +220,14 @@ class _Training:
             name: np.asarray(x).reshape(self.per_seed).mean(axis=1)
             for name, x in progress.losses._asdict().items()
         }
+        self._insist_on_a_sound_simulation(iteration, progress)
         weights = {"a weight": self._all_finite(state.networks)}
         for name, values in {**losses, **weights}.items():
             if not np.isfinite(values).all():
                 seed = self.config.seeds[int(np.argmin(np.isfinite(values)))]
-                where = self.folder.path if self.folder else None
-                kept = f"; the last good checkpoint is kept in {where}" if where else ""
                 raise SlacklineError(
                     f"training diverged at step {steps:,}: {name} of seed {seed} "
-                    f"is not finite{kept}; try a smaller learning rate"
+                    f"is not finite{self._kept()}; try a smaller learning rate"
                 )
         counts = np.asarray(progress.episodes.count).reshape(self.per_seed).sum(axis=1)
         totals = np.asarray(progress.episodes.return_sum).reshape(self.per_seed).sum(axis=1)
@@ -243,6 +247,24 @@ class _Training:
             total = self.config.iterations * self.config.hyper.steps_per_iteration
             mean = float(np.nanmean(returns)) if np.isfinite(returns).any() else math.nan
             self.on_tick(Tick(steps, total, math.prod(self.per_seed), mean, self.seconds))
+
+    def _insist_on_a_sound_simulation(self, iteration: int, progress: Progress) -> None:
+        """Name the step at which an environment broke down; nothing of it was saved."""
+        num_steps = self.config.hyper.num_steps
+        taken = num_steps * (iteration - self.iteration)
+        sound = np.asarray(progress.episodes.sound).reshape(self.per_seed).min(axis=1)
+        if (sound < taken).any():
+            seed = self.config.seeds[int(np.argmin(sound))]
+            step = (self.iteration * num_steps + int(sound.min())) * self.config.hyper.num_envs
+            raise SlacklineError(
+                f"the simulation broke down at step {step:,}: an observation or reward of seed "
+                f"{seed} is not finite{self._kept()}"
+            )
+
+    def _kept(self) -> str:
+        if self.folder is None or not self.folder.checkpoint_file.exists():
+            return ""
+        return f"; the last good checkpoint is kept in {self.folder.path}"
 
     def _all_finite(self, networks: Any) -> np.ndarray:
         """By seed (S,), 0 where every weight is a finite number and NaN elsewhere."""
@@ -270,14 +292,17 @@ def subspaces_of(config: RunConfig, state: TrainState) -> list[Subspace]:
         """(seeds × members, anchors, ...) -> (seeds, members × anchors, ...)"""
         return np.asarray(leaf).reshape(num_seeds, -1, *leaf.shape[2:])
 
-    networks: Any = jax.tree.map(members_as_anchors, (state.networks.policy, state.networks.critic))
+    parts: Any = {"policy": state.networks.policy, "critic": state.networks.critic}
+    if state.seen:
+        parts["normaliser"] = jax.vmap(Moments.frozen)(state.seen)
+    parts = jax.tree.map(members_as_anchors, parts)
     return [
         Subspace(
             config.suite,
             method,
             seed,
             suite.env.action,
-            *jax.tree.map(lambda leaf, i=i: leaf[i], networks),
+            **jax.tree.map(lambda leaf, i=i: leaf[i], parts),
         )
         for i, seed in enumerate(config.seeds)
     ]

@@ -18,13 +18,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.adapt.episodes import episode_return
+from slackline.adapt.episodes import episode_returns
 from slackline.envs.api import Array
 from slackline.errors import SlacklineError, require_count, unknown
+from slackline.learn.distributions import distribution_of
 from slackline.learn.hyper import Hyper, hyper_from_json
-from slackline.learn.learner import Learner, TrainState
-from slackline.learn.program import advance, over_seeds
+from slackline.learn.learner import Learner
+from slackline.learn.normalise import Moments
+from slackline.learn.program import SEED, compiled, layout_of, trainer
 from slackline.methods.catalogue import method
+from slackline.networks import MLP
 from slackline.store.files import check_format, read_json, write_json
 from slackline.store.run import provenance
 from slackline.suites.suite import TrainTask
@@ -99,8 +102,8 @@ def tune(
     keys = jnp.stack([jax.random.key(seed) for _ in combinations for seed in range(seeds)])
     iterations = -(-steps // task.hyper.steps_per_iteration)
 
-    init = over_seeds(copies, jax.vmap(learner.init), "ss")
-    train = over_seeds(copies, partial(advance, learner, 0), "ss-", run_long=True)
+    layout = layout_of(copies, task.hyper.num_blocks)
+    init, train = trainer(learner, layout, 0)
     state, done, begun = init(keys, hypers), 0, time.monotonic()
     count, total = np.zeros(copies), np.zeros(copies)
     while done < iterations:
@@ -113,7 +116,9 @@ def tune(
             size, mean = task.hyper.steps_per_iteration, total.sum() / max(count.sum(), 1)
             spent = time.monotonic() - begun
             on_tick(Tick(done * size, iterations * size, copies, float(mean), spent))
-    scores = over_seeds(copies, jax.vmap(partial(_evaluate, task)), "ss")(state, keys)
+    evaluate = layout.each(partial(_evaluate, task), (0, 0, 0))
+    networks = (state.networks.policy, state.seen)
+    scores = compiled(evaluate, layout, (SEED, SEED, SEED), SEED)(*networks, keys)
 
     by_cell = np.asarray(scores).reshape(len(combinations), seeds)
     counts, totals = (x.reshape(by_cell.shape).sum(axis=1) for x in (count, total))
@@ -129,11 +134,19 @@ def tune(
     ]
 
 
-def _evaluate(task: TrainTask, state: TrainState, key: Array) -> Array:
+def _evaluate(task: TrainTask, policy: MLP, seen: Moments | tuple[()], key: Array) -> Array:
     """Mean deterministic return of the trained policy on fresh training episodes."""
     keys = jax.random.split(jax.random.fold_in(key, EVALUATION_STREAM), EVALUATION_EPISODES)
-    run = partial(episode_return, task.env, task.horizon, state.networks.policy)
-    return jnp.mean(jax.vmap(run, in_axes=(None, 0))(task.env.default_params(), keys))
+    distribution, params = distribution_of(task.env.action), task.env.default_params()
+    acting = seen.frozen().folded_into(policy) if seen else policy
+
+    def act(observation: Array) -> Array:
+        return distribution.to_env(distribution.mode(acting(observation)))
+
+    everywhere = jax.tree.map(
+        lambda x: jnp.broadcast_to(x, (EVALUATION_EPISODES, *jnp.shape(x))), params
+    )
+    return jnp.mean(episode_returns(task.env, task.horizon, act, everywhere, keys))
 
 
 def save_choice(

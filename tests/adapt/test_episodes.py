@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +11,10 @@ import numpy as np
 import pytest
 from probes import AIM_SUITE, PROBES, Aim, AimParams, Counting, CountingParams, Tabular
 
-from slackline.adapt.episodes import episode_return
+from slackline.adapt.episodes import episode_returns
+from slackline.envs.api import Env
 from slackline.envs.cartpole import CartPole
+from slackline.learn.distributions import distribution_of
 from slackline.networks import MLP, Layer, init_mlp
 from slackline.suites import suite as find_suite
 
@@ -21,6 +24,17 @@ def saying(outputs: list[float], fan_in: int) -> MLP:
     return MLP((Layer(jnp.zeros((1, fan_in, len(outputs))), jnp.array([outputs])),))
 
 
+def played(env: Env, horizon: int, policy: MLP, params: Any, keys: jax.Array) -> jax.Array:
+    """Returns of episodes that all have the same policy and parameters."""
+    distribution, num = distribution_of(env.action), keys.shape[0]
+    same = jax.tree.map(lambda x: jnp.broadcast_to(x, (num, *jnp.shape(x))), params)
+
+    def act(observation: jax.Array) -> jax.Array:
+        return distribution.to_env(distribution.mode(policy(observation)))
+
+    return episode_returns(env, horizon, act, same, keys)
+
+
 IDLE = saying([0.0, 0.0], 2)
 
 
@@ -28,7 +42,7 @@ IDLE = saying([0.0, 0.0], 2)
 def test_return_of_an_early_end_and_of_one_cut_short(horizon: int) -> None:
     """The counting environment returns 1 + 2 + … + min(length, horizon)."""
     env, params = Counting(), CountingParams(longest=6)
-    run = jax.jit(jax.vmap(partial(episode_return, env, horizon, IDLE, params)))
+    run = jax.jit(partial(played, env, horizon, IDLE, params))
     keys = jax.random.split(jax.random.key(0), 30)
     resets = jax.vmap(lambda key: env.reset(jax.random.split(key)[0], params)[1].length)(keys)
     steps = np.minimum(resets, horizon)
@@ -40,8 +54,8 @@ def test_final_reward_counts() -> None:
     env = Tabular(PROBES["delayed"].table)
     policy = saying([0.0, 0.0], 3)
     for horizon, expected in ((2, 0.0), (3, 1.0), (9, 1.0)):
-        found = episode_return(env, horizon, policy, env.default_params(), jax.random.key(0))
-        assert float(found) == expected
+        found = played(env, horizon, policy, env.default_params(), jax.random.key(0)[None])
+        assert float(found[0]) == expected
 
 
 @pytest.mark.parametrize(("action", "expected"), [(0, -1.0), (1, 1.0)])
@@ -51,14 +65,15 @@ def test_action_is_the_mode(action: int, expected: float) -> None:
     policy = saying([0.0, 0.0], 3)
     bias = policy.layers[0].bias.at[0, action].set(0.01)
     policy = MLP((policy.layers[0]._replace(bias=bias),))
-    run = jax.vmap(partial(episode_return, env, 5, policy, env.default_params()))
+    run = partial(played, env, 5, policy, env.default_params())
     np.testing.assert_array_equal(run(jax.random.split(jax.random.key(0), 20)), expected)
 
 
 def test_continuous_action_is_squashed_mean() -> None:
     """tanh(0.7) scaled to (−1, 3)."""
     action = 1.0 + 2.0 * np.tanh(0.7)
-    found = episode_return(Aim(), 3, saying([0.7], 1), AimParams(target=0.5), jax.random.key(0))
+    key = jax.random.key(0)[None]
+    found = played(Aim(), 3, saying([0.7], 1), AimParams(target=0.5), key)[0]
     np.testing.assert_allclose(found, -((action - 0.5) ** 2), rtol=1e-5)
     assert AIM_SUITE.env.action.high == 3.0  # type: ignore[union-attr]
 
@@ -82,5 +97,5 @@ def test_agrees_with_a_python_loop() -> None:
             total += float(reward)
             if terminated:
                 break
-        assert float(episode_return(env, suite.horizon, policy, params, key)) == total
+        assert float(played(env, suite.horizon, policy, params, key[None])[0]) == total
         assert total < suite.horizon

@@ -110,12 +110,13 @@ def test_a_seed_does_not_depend_on_those_beside_it() -> None:
     assert (together.returns[0, 0] != together.returns[1, 0]).all()
 
 
-def test_blocks_of_candidates_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = adapt([line(0)], [NOISY], shots=7)
-    monkeypatch.setattr(kshot, "BLOCK", 6)
-    kshot._program.cache_clear()
-    cut = adapt([line(0)], [NOISY], shots=7)
-    kshot._program.cache_clear()
+@pytest.mark.parametrize("seeds", [[0], [0, 1, 2], [0, 1]])
+def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, seeds: list[int]) -> None:
+    """On two devices: shared out by block, by block and seed in turn, and by seed."""
+    whole = adapt([line(seed) for seed in seeds], [NOISY, HIGH], shots=7)
+    monkeypatch.setattr(kshot, "find_suite", lambda _: replace(AIM_SUITE, block=6))
+    cut = adapt([line(seed) for seed in seeds], [NOISY, HIGH], shots=7)
+    np.testing.assert_array_equal(whole.chosen, cut.chosen)
     np.testing.assert_allclose(whole.returns, cut.returns, rtol=1e-5)
     np.testing.assert_allclose(whole.scores, cut.scores, rtol=1e-5)
 

@@ -54,7 +54,9 @@ def test_strides_do_not_matter(program: Program) -> None:
 def test_every_step_is_counted(program: Program) -> None:
     """Steps taken = steps of the episodes that ended + those of the ones still running."""
     state, progress = program.advance(program.init(), 10)
-    total = np.asarray(progress.episodes.length_sum) + np.asarray(state.running.elapsed).sum(axis=1)
+    total = np.asarray(progress.episodes.length_sum) + np.asarray(state.running.elapsed).sum(
+        axis=(1, 2)
+    )
     np.testing.assert_array_equal(total, 10 * HYPER.steps_per_iteration)
 
 

@@ -1,33 +1,47 @@
-"""Whole episodes of a deterministic policy, without learning."""
+"""Whole episodes of deterministic policies, without learning."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from slackline.envs.api import Array, Env, Params
-from slackline.learn.distributions import distribution_of
-from slackline.networks import MLP
 
 
-def episode_return(env: Env, horizon: int, policy: MLP, params: Params, key: Array) -> Array:
-    """The undiscounted return of one episode of a plain policy, cut after `horizon` steps."""
-    distribution = distribution_of(env.action)
-    reset_key, step_key = jax.random.split(key)
-    observation, state = env.reset(reset_key, params)
+class Playing(NamedTuple):
+    """Episodes in hand; all but the time has a leading axis B."""
 
-    def alive(carry: tuple[Array, Array, Any, Array, Array]) -> Array:
-        time, _, _, _, done = carry
-        return ~done & (time < horizon)
+    time: Array
+    observation: Array
+    state: Any
+    total: Array
+    over: Array
 
-    def step(carry: tuple[Array, Array, Any, Array, Array]) -> Any:
-        time, observation, state, total, _ = carry
-        action = distribution.to_env(distribution.mode(policy(observation)))
-        key = jax.random.fold_in(step_key, time)
-        observation, state, reward, terminated = env.step(key, state, action, params)
-        return time + 1, observation, state, total + reward, terminated
 
-    first = (jnp.int32(0), observation, state, jnp.zeros(()), jnp.zeros((), bool))
-    return jax.lax.while_loop(alive, step, first)[3]
+def episode_returns(
+    env: Env, horizon: int, act: Callable[[Array], Array], params: Params, keys: Array
+) -> Array:
+    """Undiscounted returns (B,) of B episodes, cut after `horizon` steps.
+
+    `act` turns observations (B, ...) into actions; params and keys have a leading axis B.
+    """
+    reset_keys, step_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+    observation, state = jax.vmap(env.reset)(reset_keys, params)
+
+    def going(now: Playing) -> Array:
+        return ~jnp.all(now.over) & (now.time < horizon)
+
+    def step(now: Playing) -> Playing:
+        keys = jax.vmap(lambda key: jax.random.fold_in(key, now.time))(step_keys)
+        observation, state, reward, terminated = jax.vmap(env.step)(
+            keys, now.state, act(now.observation), params
+        )
+        total = now.total + jnp.where(now.over, 0.0, reward)
+        return Playing(now.time + 1, observation, state, total, now.over | terminated)
+
+    num = keys.shape[0]
+    first = Playing(jnp.int32(0), observation, state, jnp.zeros(num), jnp.zeros(num, bool))
+    return jax.lax.while_loop(going, step, first).total

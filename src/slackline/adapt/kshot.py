@@ -5,6 +5,7 @@ Axes, in this order: seed S, variation V, candidate K, episode M.
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
@@ -16,10 +17,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from slackline.adapt.adapter import MAX_CANDIDATES
-from slackline.adapt.episodes import episode_return
+from slackline.adapt.episodes import episode_returns
 from slackline.envs.api import Array, Params
 from slackline.errors import SlacklineError, require_count
-from slackline.learn.program import over_seeds
+from slackline.learn.distributions import distribution_of
+from slackline.learn.learner import one_by_one
+from slackline.learn.program import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.methods.method import Method
 from slackline.networks import MLP
 from slackline.subspace import Subspace
@@ -28,9 +31,6 @@ from slackline.suites.suite import Protocol, Suite, Variation
 
 MAX_EPISODES = 5_000_000
 """Episodes of one call: what fits in memory, score table included."""
-
-BLOCK = 4096
-"""Episodes of a seed stepped together: enough for the vector units, few enough for the cache."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +108,12 @@ def adapt_many(
             "lower shots or episodes"
         )
     params = suite.params_of(variations)
-    policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.policy for s in subspaces])
+    policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.acting for s in subspaces])
     keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
     labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)
-    run = _program(suite, first.method, len(subspaces), episodes, score_episodes)
+    num_jobs = len(variations) * max(len(candidates) * episodes, score_episodes)
+    layout = layout_of(len(subspaces), suite.num_blocks(num_jobs))
+    run = _program(suite, first.method, layout, episodes, score_episodes)
     found = run(policies, keys, params, labels, jnp.asarray(candidates))
     result = KShot(candidates, *map(np.asarray, found))
     for i, variation in enumerate(variations):
@@ -123,46 +125,77 @@ def adapt_many(
     return result
 
 
+class Jobs(NamedTuple):
+    """Episodes to run, (J,): where, with which z, from which key."""
+
+    variation: Array
+    z: Array
+    key: Array
+
+
 @lru_cache(maxsize=32)
 def _program(
-    suite: Suite, method: Method, num_seeds: int, episodes: int, score_episodes: int
+    suite: Suite, method: Method, layout: Layout, episodes: int, score_episodes: int
 ) -> Callable[..., tuple[Array, Array, Array]]:
     """The compiled K-shot program; its inputs say how many candidates and variations there are."""
+    distribution = distribution_of(suite.env.action)
 
     def one_seed(
         policy: MLP, key: Array, params: Params, labels: Array, candidates: Array
     ) -> tuple[Array, Array, Array]:
         """Axes here: variation V, candidate K, episode M."""
-        num_variations = labels.shape[0]
         # A variation's episodes depend on its name alone, not on what it is evaluated beside.
         keys = jax.vmap(lambda label: jax.random.split(jax.random.fold_in(key, label)))(labels)
         select_keys, score_keys = keys[:, 0], keys[:, 1]
-        networks = jax.vmap(lambda z: method.conditioning.at(method.latent, policy, z))(candidates)
 
-        def select(index: Array) -> Array:
-            network = jax.tree.map(lambda leaf: leaf[index], networks)
-            keys = jax.vmap(lambda key: jax.random.split(jax.random.fold_in(key, index), episodes))(
-                select_keys
-            )
-            return per_variation(network, params, keys, shared=True)
+        def keys_of_candidate(key: Array, k: Array) -> Array:
+            return jax.random.split(jax.random.fold_in(key, k), episodes)
 
-        block = max(1, BLOCK // (num_variations * episodes))
-        indices = jnp.arange(candidates.shape[0])
-        returns = jax.lax.map(select, indices, batch_size=min(block, candidates.shape[0]))
-        returns = jnp.moveaxis(returns, 0, 1)
+        each_k = jax.vmap(keys_of_candidate, in_axes=(None, 0))
+        keys = jax.vmap(each_k, in_axes=(0, None))(select_keys, jnp.arange(candidates.shape[0]))
+        v, k, _ = jnp.indices(keys.shape)
+        returns = run(policy, params, Jobs(v, candidates[k], keys))
         chosen = jnp.argmax(jnp.mean(returns, axis=-1), axis=-1)
-        winners = jax.tree.map(lambda leaf: leaf[chosen], networks)
         keys = jax.vmap(lambda key: jax.random.split(key, score_episodes))(score_keys)
-        return returns, chosen, per_variation(winners, params, keys, shared=False)
+        v, _ = jnp.indices(keys.shape)
+        return returns, chosen, run(policy, params, Jobs(v, candidates[chosen][v], keys))
 
-    def per_variation(network: MLP, params: Params, keys: Array, *, shared: bool) -> Array:
-        """Returns (V, M) of one network, or of one network for each variation."""
-        run = partial(episode_return, suite.env, suite.horizon)
-        episodes = jax.vmap(run, in_axes=(None, None, 0))
-        return jax.vmap(episodes, in_axes=(None if shared else 0, 0, 0))(network, params, keys)
+    def run(policy: MLP, params: Params, jobs: Jobs) -> Array:
+        """The jobs' returns, block by block and shared out among the devices of a seed."""
+        shape = jobs.variation.shape
+        total = math.prod(shape)
+        flat = jax.tree.map(lambda x: x.reshape(total, *x.shape[len(shape) :]), jobs)
+        return over_devices(partial(play, policy, params), flat, suite.block, layout).reshape(shape)
 
-    many = jax.vmap(one_seed, in_axes=(0, 0, None, None, None))
-    return over_seeds(num_seeds, many, "ss---")
+    def play(policy: MLP, params: Params, jobs: Jobs) -> Array:
+        def actions(observation: Array) -> Array:
+            outputs = method.conditioning.outputs(method.latent, policy, observation, jobs.z)
+            return distribution.to_env(distribution.mode(outputs))
+
+        own = jax.tree.map(lambda leaf: leaf[jobs.variation], params)
+        return episode_returns(suite.env, suite.horizon, actions, own, jobs.key)
+
+    each = layout.each(one_seed, (0, 0, None, None, None))
+    return compiled(each, layout, (SEED, SEED, WHOLE, WHOLE, WHOLE), SEED)
+
+
+def over_devices(
+    function: Callable[[Jobs], Array], jobs: Jobs, block: int, layout: Layout
+) -> Array:
+    """`function` of all jobs: every device of the block axis takes a share, in blocks, and all of
+    them get the whole result."""
+    total = jobs.variation.shape[0]
+    block = min(block, -(-total // layout.blocks))
+    num_blocks = -(-total // (block * layout.blocks)) * layout.blocks
+    # The last block is filled up with copies of the first jobs.
+    rows = jnp.arange(num_blocks * block) % total
+    if layout.axis is not None:
+        rows = rows.reshape(layout.blocks, -1)[jax.lax.axis_index(layout.axis)]
+    blocks = jax.tree.map(lambda x: x[rows.reshape(-1, block)], jobs)
+    found = one_by_one(function, blocks).reshape(-1)
+    if layout.axis is not None:
+        found = jax.lax.all_gather(found, layout.axis, tiled=True)
+    return found[:total]
 
 
 def adapt_one(

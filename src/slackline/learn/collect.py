@@ -37,11 +37,13 @@ class Transition(NamedTuple):
 
 
 class Episodes(NamedTuple):
-    """Sums over the episodes that ended."""
+    """Sums over the episodes that ended, and whether the simulation held."""
 
     count: Array
     return_sum: Array
     length_sum: Array
+    sound: Array
+    """How many steps were taken before one that led to NaN or infinite values."""
 
 
 Act = Callable[[Array, Array, Array], tuple[Array, Array, Array]]
@@ -104,12 +106,19 @@ def collect(
             count=jnp.sum(done),
             return_sum=jnp.sum(stepped.episode_return, where=done),
             length_sum=jnp.sum(stepped.elapsed, where=done),
+            sound=jnp.all(jnp.isfinite(next_observation)) & jnp.all(jnp.isfinite(reward)),
         )
-        fresh = start(start_key, env, params, latent, num_envs)
-        return where_done(done, fresh, stepped), (transition, ended)
+
+        def restart(stepped: Running) -> Running:
+            return where_done(done, start(start_key, env, params, latent, num_envs), stepped)
+
+        # A reset may cost as much as a step, and most steps end no episode.
+        running = jax.lax.cond(jnp.any(done), restart, lambda stepped: stepped, stepped)
+        return running, (transition, ended)
 
     running, (transitions, ended) = jax.lax.scan(step, running, jax.random.split(key, num_steps))
-    return running, transitions, jax.tree.map(lambda x: jnp.sum(x, axis=0), ended)
+    sums = jax.tree.map(lambda x: jnp.sum(x, axis=0), ended)
+    return running, transitions, sums._replace(sound=jnp.sum(jnp.cumprod(ended.sound)))
 
 
 def where_done(done: Array, fresh: Any, stepped: Any) -> Any:

@@ -44,6 +44,11 @@ class Hyper:
     """Parts each pass is cut into."""
     normalise_advantage: bool = False
     """Scale the advantages of a minibatch to mean 0 and standard deviation 1."""
+    normalise_observation: bool = False
+    """Scale observations by the mean and standard deviation of those seen in training so far."""
+    block: int = 0
+    """Environments stepped together, so that they stay in the processor's cache; blocks are shared
+    out among the devices. 0: all of them at once, and seeds are shared out instead."""
     hidden: tuple[int, ...] = (8, 8)
     """Widths of the policy's hidden layers."""
     critic_hidden: tuple[int, ...] = (8, 8)
@@ -56,6 +61,14 @@ class Hyper:
     @property
     def steps_per_iteration(self) -> int:
         return self.num_envs * self.num_steps
+
+    @property
+    def envs_per_block(self) -> int:
+        return self.block or self.num_envs
+
+    @property
+    def num_blocks(self) -> int:
+        return self.num_envs // self.envs_per_block
 
     def check(self) -> None:
         """Refuse values no run could use. (Not in __post_init__: under jit floats are tracers.)"""
@@ -72,10 +85,16 @@ class Hyper:
         for name in ("num_envs", "num_steps", "epochs", "minibatches"):
             require_count(name, getattr(self, name), high=65_536)
         require_count("num_envs × num_steps", self.steps_per_iteration, high=2**24)
-        if self.steps_per_iteration % self.minibatches:
+        require_count("block", self.block, low=0, high=self.num_envs)
+        if self.num_envs % self.envs_per_block:
             raise SlacklineError(
-                f"minibatches is {self.minibatches}; it must divide num_envs × num_steps, "
-                f"{self.steps_per_iteration}"
+                f"block is {self.block}; it must divide num_envs, {self.num_envs}, or be 0"
+            )
+        if (self.envs_per_block * self.num_steps) % self.minibatches:
+            of = "block × num_steps" if self.block else "num_envs × num_steps"
+            raise SlacklineError(
+                f"minibatches is {self.minibatches}; it must divide {of}, "
+                f"{self.envs_per_block * self.num_steps}"
             )
         for name in ("hidden", "critic_hidden", "discriminator_hidden"):
             require_count(f"number of layers in {name}", len(getattr(self, name)), low=0, high=16)
@@ -88,8 +107,13 @@ _STATIC = [f.name for f in fields(Hyper) if f.type != "float"]
 jax.tree_util.register_dataclass(Hyper, data_fields=_TRACED, meta_fields=_STATIC)
 
 
+LATER: dict[str, Any] = {"normalise_observation": False, "block": 0}
+"""Fields that files of earlier versions lack, and what those versions did."""
+
+
 def hyper_from_json(values: dict[str, Any]) -> Hyper:
     """Rebuild a Hyper from its JSON form; unknown or missing fields are an error."""
+    values = LATER | values
     known = {f.name for f in fields(Hyper)}
     if set(values) != known:
         odd = ", ".join(sorted(set(values) ^ known))

@@ -5,6 +5,7 @@ A2C and PPO are the same iteration; they differ in the surrogate and in epochs �
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from slackline.learn.collect import Episodes, Running, Transition, collect, star
 from slackline.learn.distributions import Distribution, distribution_of
 from slackline.learn.hyper import Hyper
 from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
+from slackline.learn.normalise import Moments, no_moments, total
 from slackline.methods.method import Method
 from slackline.networks import MLP, init_mlp
 
@@ -36,7 +38,10 @@ class TrainState(NamedTuple):
     """Everything one seed needs to go on: what a checkpoint holds."""
 
     networks: Networks
+    seen: Moments | tuple[()]
+    """What observations are normalised by, or () where they are not."""
     running: Running
+    """Every field (blocks, environments of a block, ...)."""
     key: Array
 
 
@@ -66,6 +71,8 @@ class Learner:
     env: Env
     horizon: int
     method: Method
+    axis: str | None = None
+    """The mesh axis whose devices share out the blocks of environments, if any does."""
 
     @property
     def distribution(self) -> Distribution:
@@ -88,30 +95,64 @@ class Learner:
         memories = tuple(adam.init(n) for adam, n in zip(adams(hyper), networks, strict=True))
         return TrainState(
             Networks(policy, critic, auxiliary, memories),  # type: ignore[arg-type]
-            start(env_key, self.env, self.env.default_params(), latent, hyper.num_envs),
+            no_moments(observation_size) if hyper.normalise_observation else (),
+            self.start(env_key, hyper),
             key,
         )
 
     def iteration(self, state: TrainState, hyper: Hyper) -> tuple[TrainState, Episodes, Losses]:
         """Collect with the current policies, judge what was done, improve policy and critic."""
         key, collect_key, update_key = jax.random.split(state.key, 3)
-        running, steps, episodes = self.collect(collect_key, state, hyper)
-        samples = self.judge(state.networks, steps, hyper)
+
+        def act_and_judge(block: tuple[Array, Running]) -> tuple[Running, Samples, Any, Episodes]:
+            running, steps, episodes = self.collect(*block, state, hyper)
+            raw = steps.observation
+            return running, self.judge(state, steps, hyper), raw, episodes
+
+        blocks = (self.keys_of_blocks(collect_key, hyper), state.running)
+        running, samples, observations, episodes = one_by_one(act_and_judge, blocks)
         networks, losses = self.update(update_key, state.networks, samples, hyper)
-        return TrainState(networks, running, key), episodes, losses
+        seen = state.seen.absorb(observations, self.axis) if state.seen else ()
+        return TrainState(networks, seen, running, key), self.of_all_blocks(episodes), losses
+
+    def start(self, key: Array, hyper: Hyper) -> Running:
+        """Fresh environments, block by block."""
+
+        def begin(key: Array) -> Running:
+            params = self.env.default_params()
+            return start(key, self.env, params, self.method.latent, hyper.envs_per_block)
+
+        return one_by_one(begin, self.keys_of_blocks(key, hyper))
+
+    def keys_of_blocks(self, key: Array, hyper: Hyper) -> Array:
+        """A key for each block of this device; the same blocks get the same keys on any mesh."""
+        if hyper.num_blocks == 1:
+            return key[None]
+        num, first = hyper.num_blocks, jnp.int32(0)
+        if self.axis is not None:
+            num //= jax.lax.axis_size(self.axis)
+            first = jax.lax.axis_index(self.axis) * num
+        return jax.vmap(lambda i: jax.random.fold_in(key, i))(first + jnp.arange(num))
+
+    def of_all_blocks(self, episodes: Episodes) -> Episodes:
+        """One summary from the blocks' (blocks,), those of other devices included."""
+        sums = jax.tree.map(lambda x: total(jnp.sum(x, axis=0), self.axis), episodes)
+        sound = jnp.min(episodes.sound)
+        return sums._replace(sound=sound if self.axis is None else jax.lax.pmin(sound, self.axis))
 
     def collect(
-        self, key: Array, state: TrainState, hyper: Hyper
+        self, key: Array, running: Running, state: TrainState, hyper: Hyper
     ) -> tuple[Running, Transition, Episodes]:
         def act(key: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
-            outputs = self.outputs(state.networks.policy, observation, z)
+            seen = normalised(state.seen, observation)
+            outputs = self.outputs(state.networks.policy, seen, z)
             action = self.distribution.sample(key, outputs, hyper.action_std)
             log_prob = self.distribution.log_prob(outputs, action, hyper.action_std)
             return action, self.distribution.to_env(action), log_prob
 
         return collect(
             key,
-            state.running,
+            running,
             act,
             self.env,
             self.env.default_params(),
@@ -120,8 +161,13 @@ class Learner:
             hyper.num_steps,
         )
 
-    def judge(self, networks: Networks, steps: Transition, hyper: Hyper) -> Samples:
+    def judge(self, state: TrainState, steps: Transition, hyper: Hyper) -> Samples:
         """Advantages and value targets of the collected steps, (T, N)."""
+        networks = state.networks
+        steps = steps._replace(
+            observation=normalised(state.seen, steps.observation),
+            next_observation=normalised(state.seen, steps.next_observation),
+        )
         values = self.value(networks.critic, steps.observation, steps.z)
         bonus = self.method.auxiliary.bonus(networks.auxiliary, self.method.latent, steps)
         advantage = gae(
@@ -138,18 +184,31 @@ class Learner:
     def update(
         self, key: Array, networks: Networks, samples: Samples, hyper: Hyper
     ) -> tuple[Networks, Losses]:
-        """Epochs × minibatches of `improve`."""
-        size, parts = hyper.steps_per_iteration, hyper.minibatches
-        samples = jax.tree.map(lambda x: x.reshape(size, *x.shape[2:]), samples)
-        if hyper.epochs == parts == 1:
-            return self.improve(networks, samples, hyper)
+        """Epochs × minibatches of `improve`; samples are (blocks, T, N, ...).
+
+        Every minibatch has an equal share of every block, shuffled within it, so that blocks can
+        live on different devices and the numbers do not depend on which.
+        """
+        blocks, size = samples.advantage.shape[0], hyper.envs_per_block * hyper.num_steps
+        samples = jax.tree.map(lambda x: x.reshape(blocks, size, *x.shape[3:]), samples)
+        if hyper.epochs == hyper.minibatches == 1:
+            return self.improve(networks, jax.tree.map(merge_blocks, samples), hyper)
 
         def minibatch(networks: Networks, chosen: Array) -> tuple[Networks, Losses]:
-            return self.improve(networks, jax.tree.map(lambda x: x[chosen], samples), hyper)
+            pick = jax.vmap(lambda x, rows: x[rows])
+            part = jax.tree.map(lambda x: merge_blocks(pick(x, chosen)), samples)
+            return self.improve(networks, part, hyper)
 
-        keys = jax.random.split(key, hyper.epochs)
-        orders = jax.vmap(lambda k: jax.random.permutation(k, size))(keys)
-        networks, losses = jax.lax.scan(minibatch, networks, orders.reshape(-1, size // parts))
+        def shuffled(key: Array) -> Array:
+            """For one epoch, which rows of each block every minibatch takes: (M, blocks, size/M)"""
+            orders = jax.vmap(lambda k: jax.random.permutation(k, size))(
+                self.keys_of_blocks(key, hyper)
+            )
+            return jnp.moveaxis(orders.reshape(blocks, hyper.minibatches, -1), 0, 1)
+
+        chosen = jax.vmap(shuffled)(jax.random.split(key, hyper.epochs))
+        rows = chosen.reshape(hyper.epochs * hyper.minibatches, blocks, -1)
+        networks, losses = jax.lax.scan(minibatch, networks, rows)
         return networks, jax.tree.map(jnp.mean, losses)
 
     def improve(
@@ -157,7 +216,9 @@ class Learner:
     ) -> tuple[Networks, Losses]:
         """One gradient step of every network."""
         steps = samples.step
-        advantage = normalise(samples.advantage) if hyper.normalise_advantage else samples.advantage
+        advantage = samples.advantage
+        if hyper.normalise_advantage:
+            advantage = normalise(advantage, self.axis)
         latent, auxiliary = self.method.latent, self.method.auxiliary
 
         def policy_loss(policy: MLP) -> tuple[Array, tuple[Array, Array, Array, Array]]:
@@ -183,18 +244,17 @@ class Learner:
         policy_gradient, (surrogate, entropy, penalty, action) = downhill
         error, critic_gradient = jax.value_and_grad(critic_loss)(networks.critic)
         guess, auxiliary_gradient = jax.value_and_grad(auxiliary_loss)(networks.auxiliary)
+        losses = Losses(surrogate, entropy, penalty, error, guess)
+        gradients = (policy_gradient, critic_gradient, auxiliary_gradient)
+        gradients, losses = mean_over_devices((gradients, losses), self.axis)
         moved = [
             descend(adam, gradient, network, memory)
             for adam, gradient, network, memory in zip(
-                adams(hyper),
-                (policy_gradient, critic_gradient, auxiliary_gradient),
-                networks[:3],
-                networks.optimisers,
-                strict=True,
+                adams(hyper), gradients, networks[:3], networks.optimisers, strict=True
             )
         ]
         new, memories = zip(*moved, strict=True)
-        return Networks(*new, memories), Losses(surrogate, entropy, penalty, error, guess)  # type: ignore[call-arg]
+        return Networks(*new, memories), losses  # type: ignore[call-arg]
 
     def outputs(self, policy: MLP, observation: Array, z: Array) -> Array:
         """What the distribution takes, (..., num_outputs), from the policy at z."""
@@ -203,6 +263,26 @@ class Learner:
     def value(self, critic: MLP, observation: Array, z: Array) -> Array:
         """V(s, z): the critic always knows which policy it judges."""
         return critic(jnp.concatenate([observation, z], axis=-1))[..., 0]
+
+
+def normalised(seen: Moments | tuple[()], observation: Array) -> Array:
+    return seen.normalise(observation) if seen else observation
+
+
+def one_by_one(function: Callable[[Any], Any], blocks: Any) -> Any:
+    """Map over the leading axis in a loop: only one block at a time has to fit in the cache."""
+    if jax.tree.leaves(blocks)[0].shape[0] == 1:  # nothing to loop over
+        return jax.tree.map(lambda x: x[None], function(jax.tree.map(lambda x: x[0], blocks)))
+    return jax.lax.map(function, blocks)
+
+
+def merge_blocks(x: Array) -> Array:
+    """(blocks, rows, ...) -> (blocks × rows, ...)"""
+    return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
+
+
+def mean_over_devices(tree: Any, axis: str | None) -> Any:
+    return tree if axis is None else jax.lax.pmean(tree, axis)
 
 
 def adams(hyper: Hyper) -> tuple[optax.GradientTransformation, ...]:

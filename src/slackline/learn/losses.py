@@ -37,9 +37,14 @@ def gae(
     return advantages
 
 
-def normalise(advantage: Array) -> Array:
-    """Mean 0, standard deviation 1 over the whole array."""
-    return (advantage - jnp.mean(advantage)) / (jnp.std(advantage) + 1e-8)
+def normalise(advantage: Array, axis: str | None = None) -> Array:
+    """Mean 0, standard deviation 1 over the whole array, and over the devices of `axis`."""
+
+    def mean(x: Array) -> Array:
+        return jnp.mean(x) if axis is None else jax.lax.pmean(jnp.mean(x), axis)
+
+    centred = advantage - mean(advantage)
+    return centred / (jnp.sqrt(mean(jnp.square(centred))) + 1e-8)
 
 
 def a2c_surrogate(log_prob: Array, advantage: Array) -> Array:

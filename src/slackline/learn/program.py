@@ -1,8 +1,14 @@
-"""Many seeds as one compiled program, spread over the devices there are."""
+"""Many seeds as one compiled program, spread over the devices there are.
+
+The devices form a mesh of two axes. Along "seed" the copies are shared out: they never talk to each
+other. Along "block" the environments of one copy are: its gradients are averaged over the devices.
+Seeds come first, since they run without synchronising; what is left over goes to the blocks.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
@@ -23,6 +29,59 @@ class Progress(NamedTuple):
     losses: Losses
 
 
+class Layout(NamedTuple):
+    """How copies and their blocks of environments lie on the devices, and in which order a device
+    takes the copies it has."""
+
+    seeds: int
+    blocks: int
+    side_by_side: bool
+    """Vmapped copies suit small networks; with several blocks each, one copy fills a device."""
+
+    @property
+    def mesh(self) -> Mesh:
+        devices = np.array(jax.local_devices()[: self.seeds * self.blocks])
+        return Mesh(devices.reshape(self.seeds, self.blocks), ("seed", "block"))
+
+    @property
+    def axis(self) -> str | None:
+        """What a learner averages over."""
+        return "block" if self.blocks > 1 else None
+
+    def each(
+        self, function: Callable[..., Any], axes: tuple[int | None, ...]
+    ) -> Callable[..., Any]:
+        """`function` for every copy a device has; `axes` as in vmap."""
+        if self.side_by_side:
+            return jax.vmap(function, in_axes=axes)
+
+        def in_turn(*arguments: Any) -> Any:
+            def one(own: list[Any]) -> Any:
+                rest = iter(own)
+                pairs = zip(arguments, axes, strict=True)
+                return function(*(x if axis is None else next(rest) for x, axis in pairs))
+
+            pairs = zip(arguments, axes, strict=True)
+            return jax.lax.map(one, [x for x, axis in pairs if axis is not None])
+
+        return in_turn
+
+
+def layout_of(copies: int, num_blocks: int = 1) -> Layout:
+    """As many devices as can be used: a number of seeds, or of blocks, on each alike."""
+    seeds = largest_divisor(copies, jax.local_device_count())
+    blocks = largest_divisor(num_blocks, jax.local_device_count() // seeds)
+    return Layout(seeds, blocks, side_by_side=num_blocks == 1)
+
+
+def largest_divisor(number: int, limit: int) -> int:
+    return max(n for n in range(1, limit + 1) if number % n == 0)
+
+
+SEED, BLOCK, WHOLE = PartitionSpec("seed"), PartitionSpec("seed", "block"), PartitionSpec()
+STATE = TrainState(networks=SEED, seen=SEED, running=BLOCK, key=SEED)  # type: ignore[arg-type]
+
+
 class Program:
     """Initialises and advances every copy of one learner: S seeds × the members of an ensemble.
 
@@ -32,7 +91,7 @@ class Program:
     def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
         self._learner, self._hyper = learner, hyper
         self._seeds, self._members = tuple(seeds), members
-        self._init, self._advance = _compiled(learner, len(seeds) * members)
+        self._init, self._advance = _compiled(learner, len(seeds) * members, hyper.num_blocks)
 
     @property
     def keys(self) -> jax.Array:
@@ -56,33 +115,67 @@ class Program:
 
 
 @lru_cache(maxsize=16)
-def _compiled(learner: Learner, copies: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _compiled(
+    learner: Learner, copies: int, num_blocks: int
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Shared by a process's runs that differ only in seeds, budget or float hyper-parameters."""
-    init = over_seeds(copies, jax.vmap(learner.init, in_axes=(0, None)), "s-")
-    return init, over_seeds(copies, partial(advance, learner, None), "s--", run_long=True)
+    return trainer(learner, layout_of(copies, num_blocks), None)
+
+
+def trainer(
+    learner: Learner, layout: Layout, hyper_axis: int | None
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """(init, advance) of all copies, compiled; `hyper_axis` 0 gives each its own hyper-parameters,
+    None the same to all."""
+    learner = replace(learner, axis=layout.axis)
+    hyper_spec = WHOLE if hyper_axis is None else SEED
+    init = layout.each(learner.init, (0, hyper_axis))
+    go_on = layout.each(partial(advance, learner), (0, hyper_axis, None))
+    return (
+        compiled(init, layout, (SEED, hyper_spec), STATE),
+        compiled(go_on, layout, (STATE, hyper_spec, WHOLE), (STATE, SEED), run_long=True),
+    )
 
 
 def advance(
-    learner: Learner,
-    axis: int | None,
-    state: TrainState,
-    hyper: Hyper,
-    iterations: jax.Array,
+    learner: Learner, state: TrainState, hyper: Hyper, iterations: jax.Array
 ) -> tuple[TrainState, Progress]:
-    """Iterate every copy; `axis` 0 gives each its own hyper-parameters, None the same to all."""
+    """Iterate one copy."""
 
     def iterate(state: TrainState) -> tuple[TrainState, Progress]:
-        state, episodes, losses = jax.vmap(learner.iteration, in_axes=(0, axis))(state, hyper)
+        state, episodes, losses = learner.iteration(state, hyper)
         return state, Progress(episodes, losses)
 
-    def body(_: Any, carry: tuple[TrainState, Progress]) -> tuple[TrainState, Progress]:
-        state, total = carry
+    def body(i: jax.Array, carry: tuple[TrainState, Progress]) -> tuple[TrainState, Progress]:
+        state, so_far = carry
         state, progress = iterate(state)
-        return state, jax.tree.map(jnp.add, total, progress)
+        before, now = so_far.episodes.sound, progress.episodes.sound
+        sound = before + jnp.where(before == i * hyper.num_steps, now, 0)
+        sums = jax.tree.map(jnp.add, so_far, progress)
+        return state, sums._replace(episodes=sums.episodes._replace(sound=sound))
 
     nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(iterate, state)[1])
     state, total = jax.lax.fori_loop(0, iterations, body, (state, nothing))
     return state, total._replace(losses=jax.tree.map(lambda x: x / iterations, total.losses))
+
+
+def compiled(
+    function: Callable[..., Any],
+    layout: Layout,
+    in_specs: tuple[Any, ...],
+    out_specs: Any,
+    *,
+    run_long: bool = False,
+) -> Callable[..., Any]:
+    """Jit `function` with its arguments laid out on the mesh.
+
+    What will not `run_long` is compiled with less optimisation, in about a third of the time.
+    """
+    sharded = jax.shard_map(
+        function, mesh=layout.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
+    )
+    options = {} if run_long else {"xla_backend_optimization_level": 1}
+    return jax.jit(sharded, compiler_options=options)
 
 
 def over_seeds(
@@ -90,14 +183,7 @@ def over_seeds(
 ) -> Callable[..., Any]:
     """Jit `function` with the arguments marked "s" split by seed over as many devices as divide S.
 
-    Seeds never talk to each other, so the devices run without synchronising. Arguments marked "-"
-    are the same everywhere. Every output is split by seed. What will not `run_long` is compiled
-    with less optimisation, in about a third of the time.
+    Arguments marked "-" are the same everywhere. Every output is split by seed.
     """
-    num_devices = max(n for n in range(1, jax.local_device_count() + 1) if num_seeds % n == 0)
-    mesh = Mesh(np.array(jax.local_devices()[:num_devices]), ("seed",))
-    by_seed, whole = PartitionSpec("seed"), PartitionSpec()
-    specs = tuple(by_seed if axis == "s" else whole for axis in axes)
-    sharded = jax.shard_map(function, mesh=mesh, in_specs=specs, out_specs=by_seed, check_vma=False)
-    options = {} if run_long else {"xla_backend_optimization_level": 1}
-    return jax.jit(sharded, compiler_options=options)
+    specs = tuple(SEED if axis == "s" else WHOLE for axis in axes)
+    return compiled(function, layout_of(num_seeds), specs, SEED, run_long=run_long)

@@ -75,11 +75,19 @@ class Suite:
     """Returns are multiplied by this where they are shown; never in training or in the store."""
     note: str = ""
     """What a reader of the tables must know."""
+    block: int = 4096
+    """Episodes stepped together when policies are evaluated: enough for the vector units, few
+    enough for the cache."""
 
     @property
     def train_task(self) -> TrainTask:
         """The suite without its test environments, for whoever must not look at them."""
         return TrainTask(self.name, self.env, self.horizon, self.hyper, self.protocol.steps)
+
+    def num_blocks(self, episodes: int) -> int:
+        """In how many blocks to run that many episodes: one, or a number for every device."""
+        blocks, devices = -(-episodes // self.block), jax.local_device_count()
+        return blocks if blocks == 1 else -(-blocks // devices) * devices
 
     def params_of(self, variations: Sequence[Variation]) -> Params:
         """The parameters of several variations as one pytree, stacked along a leading axis V."""

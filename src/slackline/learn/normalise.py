@@ -1,0 +1,84 @@
+"""Running observation normalisation: Welford's moments, merged batch by batch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from slackline.envs.api import Array
+from slackline.networks import MLP, Layer
+
+SMALLEST_STD = 1e-3
+"""An observation that hardly moves in training must not blow up when it does at test time."""
+
+
+class Moments(NamedTuple):
+    """Of every observation seen so far: how many, their mean and the sum of squared deviations."""
+
+    count: Array
+    mean: Array
+    deviations: Array
+
+    @property
+    def std(self) -> Array:
+        variance = self.deviations / jnp.maximum(self.count, 1.0)
+        return jnp.where(self.count > 0, jnp.maximum(jnp.sqrt(variance), SMALLEST_STD), 1.0)
+
+    def normalise(self, observation: Array) -> Array:
+        """Mean 0 and standard deviation 1, as far as is known; unchanged before anything is."""
+        return (observation - self._like(self.mean, observation)) / self._like(
+            self.std, observation
+        )
+
+    def absorb(self, observations: Array, axis: str | None = None) -> Moments:
+        """The moments with a batch (..., size) merged in, the whole of it where `axis` shares it
+        out among devices."""
+        batch = observations.reshape(-1, observations.shape[-1])
+        num = total(jnp.float32(batch.shape[0]), axis)
+        mean = total(jnp.sum(batch, axis=0), axis) / num
+        deviations = total(jnp.sum(jnp.square(batch - self._like(mean, batch)), axis=0), axis)
+        count, shift = self.count + num, mean - self.mean
+        return Moments(
+            count,
+            self.mean + shift * (num / count),
+            self.deviations + deviations + jnp.square(shift) * (self.count * num / count),
+        )
+
+    def frozen(self) -> Normaliser:
+        return Normaliser(self.mean[None], self.std[None])
+
+    @staticmethod
+    def _like(row: Array, batch: Array) -> Array:
+        return jnp.broadcast_to(row, batch.shape)
+
+
+def no_moments(size: int) -> Moments:
+    return Moments(jnp.zeros(()), jnp.zeros(size), jnp.zeros(size))
+
+
+def total(x: Array, axis: str | None) -> Array:
+    """The sum over the devices of a mesh axis."""
+    return x if axis is None else jax.lax.psum(x, axis)
+
+
+class Normaliser(NamedTuple):
+    """The moments as a trained policy keeps them: frozen, (A, size), one row that all anchors share
+    or, in an ensemble, a row for each member."""
+
+    mean: Array
+    std: Array
+
+    def folded_into(self, policy: MLP) -> MLP:
+        """The network that does on raw observations what `policy` does on normalised ones.
+
+        (x − mean) / std · W + b is again an affine map of x, and mixing anchors commutes with it,
+        so whoever acts needs no normaliser. Inputs beyond the observation (z beside it) stay.
+        """
+        first, *rest = policy.layers
+        size = self.mean.shape[-1]
+        scaled = first.weight[:, :size] / self.std[:, :, None]
+        weight = jnp.concatenate([scaled, first.weight[:, size:]], axis=1)
+        shift = jnp.sum(self.mean[:, :, None] * scaled, axis=1)
+        return MLP((Layer(weight, first.bias - shift), *rest))
