@@ -75,6 +75,8 @@ class Suite:
     """Returns are multiplied by this where they are shown; never in training or in the store."""
     note: str = ""
     """What a reader of the tables must know."""
+    extras: tuple[Variation, ...] = ()
+    """Further variations, found by name but not part of tables and averages."""
 
     @property
     def train_task(self) -> TrainTask:
@@ -95,7 +97,7 @@ class Suite:
 
     def variation(self, name: str) -> Variation:
         """Look a variation up by name; "Train" is the training environment."""
-        by_name = {v.name: v for v in (*self.variations, TRAIN)}
+        by_name = {v.name: v for v in (*self.variations, *self.extras, TRAIN)}
         if name not in by_name:
             raise unknown(f"variation of {self.name}", name, by_name)
         return by_name[name]
