@@ -94,7 +94,7 @@ def plus(a: Number, b: Number) -> Number:
 
 
 def minus(a: Number, b: Number) -> Number:
-    known = isinstance(a, float) and a == 0.0 or isinstance(b, float)
+    known = (isinstance(a, float) and a == 0.0) or isinstance(b, float)
     return plus(a, times(-1.0, b)) if known else a - b
 
 
