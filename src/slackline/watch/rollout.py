@@ -66,7 +66,7 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
 
 def policies_at(subspace: Subspace, zs: np.ndarray) -> MLP:
     """The plain networks at every z, stacked along a leading axis K."""
-    method, policy = subspace.method, jax.tree.map(jnp.asarray, subspace.policy)
+    method, policy = subspace.method, jax.tree.map(jnp.asarray, subspace.acting)
     return jax.vmap(lambda z: method.conditioning.at(method.latent, policy, z))(jnp.asarray(zs))
 
 

@@ -1,6 +1,6 @@
 """How an environment looks: a scene turns the states so far into one flat picture.
 
-A scene is one function `(env, params, usual) -> view`, where `params` are the changed parameters,
+A scene is one function `(params, usual) -> view`, where `params` are the changed parameters,
 `usual` those of training, and `view(past)` draws the last of the states (t + 1, ...). A new one is
 such a function and a line in `SCENES`. Pictures are plain polygons in painter's order, in metres
 around a camera that follows the body; nothing here knows matplotlib.
@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
@@ -30,8 +31,8 @@ BODY, ACCENT = COLOURS[2], COLOURS[0]
 """What is as it was in training, and what was changed."""
 SKY = "#fbfaf7"
 """Behind everything; the pages' paper, a little lighter."""
-FAR = 0.42
-"""How much paler the limbs further back are."""
+NEAR, FAR = 0.12, 0.42
+"""How much paler than their colour things in front and behind are."""
 
 
 Window = tuple[float, float, float, float]
@@ -74,14 +75,14 @@ class Picture:
 
 
 View = Callable[[State], Picture]
-Scene = Callable[[Any, Any, Any], View]
+Scene = Callable[[Any, Any], View]
 
 
 def view_of(env: Env, params: Params, usual: Params) -> View:
     """How this environment is drawn, or an error that names those that can be."""
     for kind, scene in SCENES.items():
         if isinstance(env, kind):
-            return scene(env, params, usual)
+            return scene(params, usual)
     if hasattr(env, "bones") and hasattr(env, "pose"):
         return body(env, params, usual)
     known = ", ".join(kind.__name__ for kind in SCENES)
@@ -129,6 +130,10 @@ class Posed(NamedTuple):
     end: np.ndarray
     radius: np.ndarray
     """(G,)"""
+    hind: np.ndarray
+    """Which belong to a link behind the torso's middle, (G,)."""
+    changed: np.ndarray
+    """Which are not as in training, (G,)."""
 
 
 def body(env: Any, params: Any, usual: Any) -> View:
@@ -141,8 +146,11 @@ def body(env: Any, params: Any, usual: Any) -> View:
     def view(past: State) -> Picture:
         begin = np.asarray(env.pose(jax.tree.map(lambda leaf: leaf[0], past))[0])
         pos, rot = map(np.asarray, env.pose(now(past)))
-        start, end = (pos[bones.link] + rotate(rot[bones.link], e) for e in bones[1:3])
-        picture = draw(Posed(start, end, bones.radius), pos[0], behind(begin)[bones.link], changed)
+        start, end = (
+            pos[bones.link] + rotate(rot[bones.link], ends) for ends in (bones.start, bones.end)
+        )
+        posed = Posed(start, end, bones.radius, behind(begin)[bones.link], changed)
+        picture = draw(posed, pos[0])
         picture.note = metres(pos[0, 0] - begin[0, 0])
         return picture
 
@@ -151,8 +159,10 @@ def body(env: Any, params: Any, usual: Any) -> View:
 
 def changed_bones(bones: Any, normal: Any) -> np.ndarray:
     """Which capsules are thicker, thinner, longer or elsewhere than in training, (G,)."""
-    moved = [~np.isclose(a, b).all(axis=-1) for a, b in zip(bones[1:3], normal[1:3], strict=True)]
-    return ~np.isclose(bones.radius, normal.radius) | moved[0] | moved[1]
+    same = np.isclose(bones.radius, normal.radius)
+    for ours, theirs in ((bones.start, normal.start), (bones.end, normal.end)):
+        same &= np.isclose(ours, theirs).all(axis=-1)
+    return ~same
 
 
 def behind(begin: np.ndarray) -> np.ndarray:
@@ -166,19 +176,17 @@ CEILING = 0.8
 """A torso that jumps higher takes the camera with it."""
 
 
-def from_the_side(
-    posed: Posed, torso: np.ndarray, far: np.ndarray, changed: np.ndarray
-) -> Picture:
+def from_the_side(posed: Posed, torso: np.ndarray) -> Picture:
     """Along y, the camera beside the torso; the hind leg is drawn first and paler."""
     lift = max(0.0, torso[2] - CEILING)
     shift = np.array([torso[0], lift])
     picture = Picture(SIDE)
     track(picture, torso[0], -lift)
-    order = np.argsort(~far, kind="stable")
-    for i in order:
+    for i in np.argsort(~posed.hind, kind="stable"):
         ends = posed.start[i, ::2] - shift, posed.end[i, ::2] - shift
-        colour = ACCENT if changed[i] else BODY
-        picture.solid(capsule(*ends, posed.radius[i]), mix(colour, SKY, FAR if far[i] else 0.12))
+        colour = ACCENT if posed.changed[i] else BODY
+        paler = FAR if posed.hind[i] else NEAR
+        picture.solid(capsule(*ends, float(posed.radius[i])), mix(colour, SKY, paler))
     return picture
 
 
@@ -207,9 +215,7 @@ LIGHT = np.array([-0.25, -0.25])
 """Where a point one metre up throws its shadow, seen from below it."""
 
 
-def in_perspective(
-    posed: Posed, torso: np.ndarray, far: np.ndarray, changed: np.ndarray
-) -> Picture:
+def in_perspective(posed: Posed, torso: np.ndarray) -> Picture:
     """From above and beside, the nearest part drawn last."""
     middle = np.array([torso[0], torso[1], 0.35])
     camera = looking(middle + EYE, middle)
@@ -220,7 +226,7 @@ def in_perspective(
     end, end_depth = camera.project(posed.end)
     for i in np.argsort(-(start_depth + end_depth)):
         radii = camera.focal * posed.radius[i] / np.array([start_depth[i], end_depth[i]])
-        colour = ACCENT if changed[i] else BODY
+        colour = ACCENT if posed.changed[i] else BODY
         distance = 0.5 * (start_depth[i] + end_depth[i]) - camera.focal
         haze = round(float(np.clip(0.2 + 0.28 * distance, 0.05, 0.5)), 1)
         picture.solid(capsule(start[i], end[i], *radii), mix(colour, SKY, haze))
@@ -245,7 +251,7 @@ def floor(picture: Picture, camera: Camera, torso: np.ndarray) -> None:
 def shadow(picture: Picture, camera: Camera, posed: Posed) -> None:
     """Every capsule flat on the ground, a wide pale one first and a narrower darker one on top."""
     for grown, colour in ((1.35, mix(GRID, INK, 0.24)), (0.95, mix(GRID, INK, 0.4))):
-        for start, end, radius in zip(*posed, strict=True):
+        for start, end, radius in zip(*posed[:3], strict=True):
             flat = [p[:2] - LIGHT * p[2] for p in (start, end)]
             outline = capsule(flat[0], flat[1], grown * radius)
             on_ground = np.concatenate([outline, np.zeros((len(outline), 1))], axis=-1)
@@ -255,7 +261,7 @@ def shadow(picture: Picture, camera: Camera, posed: Posed) -> None:
 # The classic environments
 
 
-def cartpole(env: CartPole, params: Any, usual: Any) -> View:
+def cartpole(params: Any, usual: Any) -> View:
     """A cart on its rail between the two stops, and its pole."""
     changed = changed_fields(params, usual)
     stop = float(params.max_position)
@@ -273,14 +279,14 @@ def cartpole(env: CartPole, params: Any, usual: Any) -> View:
         picture.solid(box(x - 0.4, 0.1, x + 0.4, 0.42), mix(cart, SKY, FAR))
         hinge = np.array([x, 0.42])
         tip = hinge + 2.0 * float(params.length) * np.array([np.sin(angle), np.cos(angle)])
-        picture.solid(capsule(hinge, tip, 0.055), mix(pole, SKY, 0.12))
+        picture.solid(capsule(hinge, tip, 0.055), mix(pole, SKY, NEAR))
         picture.solid(disc(hinge, 0.05), SKY)
         return picture
 
     return view
 
 
-def pendulum(env: Pendulum, params: Any, usual: Any) -> View:
+def pendulum(params: Any, usual: Any) -> View:
     """A rod on a pivot; the ring is where its tip should be."""
     changed = changed_fields(params, usual)
     length = float(params.length)
@@ -293,14 +299,14 @@ def pendulum(env: Pendulum, params: Any, usual: Any) -> View:
         # Gymnasium counts the angle against the clock from upright.
         tip = length * np.array([-np.sin(angle), np.cos(angle)])
         rod = tint(changed, "mass", "length")
-        picture.solid(capsule(np.zeros(2), tip, 0.1), mix(rod, SKY, 0.12))
+        picture.solid(capsule(np.zeros(2), tip, 0.1), mix(rod, SKY, NEAR))
         picture.solid(disc(np.zeros(2), 0.05), SKY)
         return picture
 
     return view
 
 
-def acrobot(env: Acrobot, params: Any, usual: Any) -> View:
+def acrobot(params: Any, usual: Any) -> View:
     """Two links below a pivot and the line to be reached."""
     changed = changed_fields(params, usual)
 
@@ -315,7 +321,7 @@ def acrobot(env: Acrobot, params: Any, usual: Any) -> View:
         elbow = np.array([np.sin(first), -np.cos(first)])
         tip = elbow + np.array([np.sin(second), -np.cos(second)])
         picture.solid(capsule(np.zeros(2), elbow, 0.11), mix(links, SKY, FAR))
-        picture.solid(capsule(elbow, tip, 0.09), mix(links, SKY, 0.12))
+        picture.solid(capsule(elbow, tip, 0.09), mix(links, SKY, NEAR))
         for joint in (np.zeros(2), elbow):
             picture.solid(disc(joint, 0.05), SKY)
         return picture
@@ -323,7 +329,7 @@ def acrobot(env: Acrobot, params: Any, usual: Any) -> View:
     return view
 
 
-def maze(env: Maze, params: Any, usual: Any) -> View:
+def maze(params: Any, usual: Any) -> View:
     """The corridor lying on its side, its walls, and the way walked so far."""
     walls, changed = np.asarray(params.walls), np.asarray(params.walls) != np.asarray(usual.walls)
     cut = SIGHT - 1
@@ -348,10 +354,10 @@ def maze(env: Maze, params: Any, usual: Any) -> View:
         x, y = place(*GOAL)
         picture.add(box(x - 0.38, y - 0.38, x + 0.38, y + 0.38), COLOURS[3])
         way = [place(r, c) for r, c in zip(past.row, past.column, strict=True)]
-        for a, b in zip(way[:-1], way[1:], strict=True):
+        for a, b in pairwise(way):
             if (a != b).any():
                 picture.add(capsule(a, b, 0.13), mix(BODY, SKY, FAR))
-        picture.solid(disc(way[-1], 0.32), mix(BODY, SKY, 0.12))
+        picture.solid(disc(way[-1], 0.32), mix(BODY, SKY, NEAR))
         return picture
 
     return view
