@@ -82,7 +82,7 @@ class Watch:
             timing = Timing.of(watched.seconds, self.every, self.fps)
             film = write_film(watched, timing, out, on_frame)
         strip = write_strip(watched, out)
-        show(table_of(watched, subspace.method.latent, zs, suite.note))
+        show(table_of(watched, subspace.method.latent, zs))
         print(f"film: {film}")
         print(f"strip: {strip}")
 
@@ -125,13 +125,13 @@ def file_name(variation: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", variation).strip("-")
 
 
-def table_of(watched: Watched, latent: Latent, zs: np.ndarray, note: str) -> Any:
+def table_of(watched: Watched, latent: Latent, zs: np.ndarray) -> Any:
     """z and return, a row a policy."""
     from rich.table import Table
 
     table = Table(
         title=f"{watched.who} on {watched.title} ({watched.change})",
-        caption=" ".join(filter(None, (watched.explanation, note))),
+        caption=watched.explanation,
     )
     columns = ["policy", "z", "return", *(["shown"] if watched.partial else []), "steps", ""]
     for name in columns:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -13,38 +13,40 @@ FLAT, SOFT = 48, 48
 
 A small palette keeps the file small.
 """
-SAMPLES = 8
-"""Frames that a GIF's palette is made from."""
 UNKNOWN = 255
 
-Encoder = Callable[[list[np.ndarray], list[int]], bytes]
-"""(frames (H, W, 3) of bytes, milliseconds for which each is shown) to the file."""
+Frames = Iterable[np.ndarray]
+"""Each (H, W, 3) of bytes."""
+Encoder = Callable[[Frames, Frames, list[int]], bytes]
+"""(frames, a sample of them for the palette, milliseconds that each frame is shown) to a file."""
 
 
-def gif(frames: list[np.ndarray], durations: list[int]) -> bytes:
+def gif(frames: Frames, sample: Frames, durations: list[int]) -> bytes:
     """One palette for all frames, so that what stands still is stored once."""
-    colours = palette_of(frames[:: max(1, len(frames) // SAMPLES)])
-    images = []
-    for indices in nearest(map(codes, frames), colours):
-        image = _image(indices)
-        image.putpalette(colours.astype(np.uint8).tobytes())
-        images.append(image)
-    return _animated(images, durations, format="GIF", optimize=True)
+    colours = palette_of(sample)
+
+    def images() -> Iterator[Any]:
+        for indices in nearest(map(codes, frames), colours):
+            image = _image(indices)
+            image.putpalette(colours.astype(np.uint8).tobytes())
+            yield image
+
+    return _animated(images(), durations, format="GIF", optimize=True)
 
 
-def webp(frames: list[np.ndarray], durations: list[int]) -> bytes:
-    return _animated(list(map(_image, frames)), durations, format="WEBP", quality=60, method=2)
+def webp(frames: Frames, _sample: Frames, durations: list[int]) -> bytes:
+    return _animated(map(_image, frames), durations, format="WEBP", quality=60, method=2)
 
 
-def apng(frames: list[np.ndarray], durations: list[int]) -> bytes:
-    return _animated(list(map(_image, frames)), durations, format="PNG")
+def apng(frames: Frames, _sample: Frames, durations: list[int]) -> bytes:
+    return _animated(map(_image, frames), durations, format="PNG")
 
 
 FORMATS: dict[str, Encoder] = {".gif": gif, ".webp": webp, ".apng": apng}
 """By the file's ending."""
 
 
-def palette_of(frames: list[np.ndarray]) -> np.ndarray:
+def palette_of(frames: Frames) -> np.ndarray:
     """The commonest colours as they are, and a median cut of all others; at most (96, 3)."""
     pixels = np.concatenate([codes(frame).ravel() for frame in frames])
     found, counts = np.unique(pixels, return_counts=True)
@@ -52,13 +54,15 @@ def palette_of(frames: list[np.ndarray]) -> np.ndarray:
     flat, others = by_count[:FLAT], by_count[FLAT:]
     if not len(others):
         return flat
-    # Pillow's own way of mapping to a palette is inexact: white would become a light grey.
     cut = _image(others[None].astype(np.uint8)).quantize(SOFT).getpalette()
     return np.concatenate([flat, np.array(cut[: 3 * SOFT]).reshape(-1, 3)])
 
 
-def nearest(frames: Iterable[np.ndarray], colours: np.ndarray) -> Iterable[np.ndarray]:
-    """For each frame of codes, the indices of the nearest colours; every code is judged once."""
+def nearest(frames: Frames, colours: np.ndarray) -> Iterator[np.ndarray]:
+    """For each frame of codes, the indices of the nearest colours; every code is judged once.
+
+    Pillow's own mapping rounds, and white becomes a light grey.
+    """
     known = np.full(1 << 24, UNKNOWN, np.uint8)
     for frame in frames:
         new = np.unique(frame[known[frame] == UNKNOWN])
@@ -83,8 +87,11 @@ def _image(array: np.ndarray) -> Any:
     return Image.fromarray(np.ascontiguousarray(array))
 
 
-def _animated(images: list[Any], durations: list[int], **options: Any) -> bytes:
-    file, (first, *rest) = io.BytesIO(), images
+def _animated(images: Iterator[Any], durations: list[int], **options: Any) -> bytes:
+    file, first = io.BytesIO(), next(images)
+    # Pillow asks for a GIF's frames one by one, so that they are drawn one by one; it goes through
+    # those of the other formats twice.
+    rest = images if options["format"] == "GIF" else list(images)
     how = {"save_all": True, "append_images": rest, "duration": durations, "loop": 0}
     first.save(file, **how, **options)
     return file.getvalue()

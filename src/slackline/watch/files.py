@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import numpy as np
 
 from slackline.errors import SlacklineError, unknown
 from slackline.store.files import write_atomic
@@ -12,6 +15,10 @@ from slackline.watch.film import Film, Timing
 from slackline.watch.stage import styled
 from slackline.watch.strip import strip_png
 from slackline.watch.watched import Watched
+
+MAX_FRAMES = 600
+SAMPLES = 8
+"""Frames that a film's palette is made from."""
 
 OnFrame = Callable[[int, int], None]
 """Told how many frames are drawn, and of how many."""
@@ -23,22 +30,34 @@ def check_target(path: Path) -> None:
         raise unknown("kind of film", path.suffix or path.name, FORMATS)
     if path.is_dir():
         raise SlacklineError(f"{path}: is a folder; the film must be a file")
-    path.parent.mkdir(parents=True, exist_ok=True)
+    there = next(folder for folder in path.absolute().parents if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK):
+        raise SlacklineError(f"{path}: cannot be written, because {there} is not a folder of yours")
 
 
 def write_film(
     watched: Watched, timing: Timing, path: Path, on_frame: OnFrame | None = None
 ) -> Path:
     """Draw and write the film; the ending of `path` says which kind."""
-    steps, frames = timing.steps(watched.shown), []
+    steps = timing.steps(watched.shown)
+    if len(steps) > MAX_FRAMES:
+        raise SlacklineError(
+            f"the film would have {len(steps)} frames; it must have at most {MAX_FRAMES}: "
+            "raise every or lower steps"
+        )
     with styled():
         film = Film(watched)
-        for step in steps:
-            frames.append(film.draw(step))
-            if on_frame is not None:
-                on_frame(len(frames), len(steps))
-    encode = FORMATS[path.suffix.lower()]
-    write_atomic(path, encode(frames, timing.durations(len(frames))))
+        sample = [film.draw(step) for step in steps[:: -(-len(steps) // SAMPLES)]]
+
+        def frames() -> Iterator[np.ndarray]:
+            for i, step in enumerate(steps, 1):
+                yield film.draw(step)
+                if on_frame is not None:
+                    on_frame(i, len(steps))
+
+        encode = FORMATS[path.suffix.lower()]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, encode(frames(), sample, timing.durations(len(steps))))
     return path
 
 

@@ -14,8 +14,8 @@ from slackline.watch.stage import BEST, MARGIN, Stage, aspect_of, frame, new_she
 from slackline.watch.watched import Watched
 
 DPI = 100
-GAP, HEAD, TOP, BOTTOM = 0.14, 0.52, 0.86, 0.5
-"""Inches: between panels, above a picture, above and below all panels."""
+GAP, HEAD, TOP = 0.14, 0.52, 0.86
+"""Inches: between panels, above a picture, above all panels."""
 LAST = 1.6
 """Seconds for which the last frame stands before the film begins anew."""
 
@@ -65,35 +65,28 @@ class Film:
     """A sheet of which only what moves is drawn anew for every frame."""
 
     def __init__(self, watched: Watched):
-        self.watched = watched
-        num = len(watched.labels)
+        self.watched, num = watched, len(watched.labels)
         window = watched.picture(0, 0).window
         columns = num if num <= 3 else math.ceil(math.sqrt(num))
-        rows = -(-num // columns)
         self.wide = {1: 4.8, 2: 3.4}.get(columns, 2.7)
         self.tall = self.wide * aspect_of(window)
         width = 2 * MARGIN + columns * self.wide + (columns - 1) * GAP
-        height = TOP + rows * (HEAD + self.tall + GAP) - GAP + BOTTOM
+        below = fill(watched.explanation, int(width * 14))
+        bottom = TOP + -(-num // columns) * (HEAD + self.tall + GAP)
+        height = bottom + 0.17 * (below.count("\n") + 1) + 0.1
         self.sheet = new_sheet(width, height, DPI)
-        self.clock = self.write_around()
+        write_heading(self.sheet, watched)
+        self.sheet.write(MARGIN, bottom, below, fontsize=9.5, color=QUIET, linespacing=1.3)
+        self.clock = self.moving(width - MARGIN, 0.17, fontsize=14, color=QUIET, ha="right")
         self.panels = []
         for k in range(num):
             row, column = divmod(k, columns)
-            empty = max(0, (row + 1) * columns - num)
+            empty = max(0, (row + 1) * columns - num)  # a last row that is not full is centred
             x = MARGIN + (column + empty / 2) * (self.wide + GAP)
             self.panels.append(self.panel(k, x, TOP + row * (HEAD + self.tall + GAP), window))
         self.canvas: Any = self.sheet.figure.canvas
         self.canvas.draw()
         self.still = self.canvas.copy_from_bbox(self.sheet.figure.bbox)
-
-    def write_around(self) -> Any:
-        """The title above and the explanation below; returns the clock's text."""
-        sheet, watched = self.sheet, self.watched
-        write_heading(sheet, watched)
-        words = fill(watched.explanation, max(40, int(sheet.width * 14)))
-        style = {"fontsize": 9.5, "color": QUIET, "linespacing": 1.3}
-        sheet.write(MARGIN, sheet.height - BOTTOM + 0.13, words, **style)
-        return self.moving(sheet.width - MARGIN, 0.17, fontsize=14, color=QUIET, ha="right")
 
     def panel(self, k: int, x: float, y: float, window: Window) -> Panel:
         sheet, best = self.sheet, bool(self.watched.best[k])
@@ -103,7 +96,7 @@ class Film:
         sheet.write(x + 0.1, y + 0.08, self.watched.name(k), **big, color=BEST if best else INK)
         right = x + self.wide - 0.1
         return Panel(
-            Stage(axes, window, line=0.9, size=9),
+            Stage(axes, window, line=0.9, size=9, rough=True),
             self.moving(right, y + 0.08, **big, ha="right"),
             self.moving(right, y + 0.325, **small, ha="right"),
             self.moving(x + 0.1, y + 0.325, **small),

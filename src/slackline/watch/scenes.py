@@ -294,8 +294,7 @@ def pendulum(params: Any, usual: Any) -> View:
     def view(past: State) -> Picture:
         angle = float(now(past).angle)
         picture = Picture((-1.9, -1.75, 1.9, 1.75))
-        picture.add(disc(np.array([0.0, length]), 0.17), mix(GRID, INK, 0.16))
-        picture.add(disc(np.array([0.0, length]), 0.13), SKY)
+        picture.add(disc(np.array([0.0, length]), 0.15), SKY, mix(GRID, INK, 0.3))
         # Gymnasium counts the angle against the clock from upright.
         tip = length * np.array([-np.sin(angle), np.cos(angle)])
         rod = tint(changed, "mass", "length")

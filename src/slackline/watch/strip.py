@@ -54,10 +54,11 @@ def draw_row(sheet: Sheet, watched: Watched, k: int, y: float, pitch: float, wid
     """One policy: its words, then its stills."""
     window = watched.picture(k, 0).window
     tall = (wide - GAP) * aspect_of(window)
+    middle = y + (pitch - 0.1 - tall) / 2
     frame(sheet, MARGIN, y, WIDTH - 2 * MARGIN, pitch - 0.1, best=bool(watched.best[k]))
     write_words(sheet, watched, k, y + 0.1)
     for j, step in enumerate(moments(watched.shown)):
-        axes = sheet.axes(MARGIN + NAMES + j * wide, y + 0.07, wide - GAP, tall)
+        axes = sheet.axes(MARGIN + NAMES + j * wide, middle, wide - GAP, tall)
         Stage(axes, window, line=0.7, size=6.5).show(watched.picture(k, step))
 
 
