@@ -24,7 +24,7 @@ class List:
 def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
     from slackline.methods.catalogue import CATALOGUE
-    from slackline.suites import NAMES, suite
+    from slackline.suites import ENGINES, NAMES, ROBOTS, suite
 
     return {
         "suites": [
@@ -33,6 +33,8 @@ def catalogue() -> dict[str, Any]:
                 "title": s.title,
                 "horizon": s.horizon,
                 "variations": [{"name": v.name, "change": v.description} for v in s.variations],
+                "extras": [{"name": v.name, "change": v.description} for v in s.extras],
+                "engines": [f"{s.name}-{e}" for e in ENGINES[1:] if s.name in ROBOTS],
                 "protocol": asdict(s.protocol),
                 "hyper": asdict(s.hyper),
                 "presets": ["paper", *s.presets],
@@ -53,7 +55,13 @@ def as_text(found: dict[str, Any]) -> str:
             f"  {suite['name']}: {suite['hyper']['algorithm']}, {protocol['steps']:,} steps/seed, "
             f"{protocol['shots']} shots × {protocol['episodes']} episodes"
         )
-        lines += [f"    {v['name']:14}{v['change']}" for v in suite["variations"]]
+        width = max(14, *(2 + len(v["name"]) for v in suite["variations"] + suite["extras"]))
+        lines += [f"    {v['name']:{width}}{v['change']}" for v in suite["variations"]]
+        lines += [
+            f"    {v['name']:{width}}{v['change']} (not in averages)" for v in suite["extras"]
+        ]
+        if suite["engines"]:
+            lines.append(f"    on other physics engines: {', '.join(suite['engines'])}")
         if len(suite["presets"]) > 1:
             lines.append(f"    presets: {', '.join(suite['presets'])}")
     lines += ["", "methods"]

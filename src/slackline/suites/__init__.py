@@ -7,11 +7,22 @@ from importlib import import_module
 from slackline.errors import unknown
 from slackline.suites.suite import Suite
 
-NAMES = ("cartpole", "acrobot", "pendulum", "pendulum-continuous", "maze2d")
+NAMES = ("cartpole", "acrobot", "pendulum", "pendulum-continuous", "maze2d", "halfcheetah", "ant")
+
+ROBOTS = ("halfcheetah", "ant")
+"""Suites that exist once more for each of Brax's other engines: `ant-positional` and so on."""
+
+ENGINES = ("spring", "positional", "generalized")
+"""Brax's physics engines; the first is the one meant by a robot's bare name."""
 
 
 def suite(name: str) -> Suite:
     """The suite called `name`, imported on first use."""
+    robot, _, engine = name.partition("-")
+    if robot in ROBOTS and engine:
+        if engine not in ENGINES:
+            raise unknown(f"physics engine of {robot}", engine, ENGINES)
+        return import_module(f"slackline.suites.{robot}").on(engine)
     if name not in NAMES:
         raise unknown("suite", name, NAMES)
     return import_module(f"slackline.suites.{name.replace('-', '_')}").SUITE

@@ -78,6 +78,8 @@ class Suite:
     block: int = 4096
     """Episodes stepped together when policies are evaluated: enough for the vector units, few
     enough for the cache."""
+    extras: tuple[Variation, ...] = ()
+    """Further variations, found by name but not part of tables and averages."""
 
     @property
     def train_task(self) -> TrainTask:
@@ -103,7 +105,7 @@ class Suite:
 
     def variation(self, name: str) -> Variation:
         """Look a variation up by name; "Train" is the training environment."""
-        by_name = {v.name: v for v in (*self.variations, TRAIN)}
+        by_name = {v.name: v for v in (*self.variations, *self.extras, TRAIN)}
         if name not in by_name:
             raise unknown(f"variation of {self.name}", name, by_name)
         return by_name[name]

@@ -1,0 +1,56 @@
+"""Ant in another world, or with dead sensors."""
+
+from dataclasses import replace
+from functools import cache
+
+from slackline.envs.brax import Ant
+from slackline.suites.bodies import dead_sensors
+from slackline.suites.halfcheetah import NOTE, varied
+from slackline.suites.halfcheetah import PAPER as CHEETAH
+from slackline.suites.suite import Protocol, Suite, Variation
+
+PAPER = replace(CHEETAH, action_std=0.4, epochs=16, minibatches=16, discriminator_lr=1e-3)
+"""The paper's table, where it is not HalfCheetah's."""
+
+SOFT = (
+    "This engine gives every link of the ant the mass 1 and the inertia 1: Brax's own model says "
+    "so. "
+)
+MASKS = (
+    "The paper does not say which sensors are dead: here as many as the name says, drawn once, "
+    "with the percentage as the seed."
+)
+
+
+def defective(percent: int) -> Variation:
+    return Variation(
+        f"DefectiveSensor {percent}%",
+        f"{percent}% of the observation is 0",
+        dead_sensors(percent / 100.0, seed=percent),
+    )
+
+
+@cache
+def on(engine: str) -> Suite:
+    """The suite on one of Brax's physics engines."""
+    spring = engine == "spring"
+    return Suite(
+        name="ant" if spring else f"ant-{engine}",
+        title="Ant" if spring else f"Ant, {engine} physics",
+        env=Ant(engine),
+        horizon=1000,
+        variations=(
+            *(
+                varied(size, what)
+                for size in ("Big", "Small", "Huge", "Tiny")
+                for what in ("Friction", "Gravity")
+            ),
+            *map(defective, range(5, 40, 5)),
+        ),
+        hyper=PAPER,
+        protocol=Protocol(steps=10_000_000, shots=10, episodes=1, score_episodes=10),
+        note=NOTE + ("" if engine == "generalized" else SOFT) + MASKS,
+    )
+
+
+SUITE = on("spring")

@@ -1,0 +1,195 @@
+"""What can be changed about a Brax robot and its world, each by a free factor.
+
+Each function returns a function from parameters to changed parameters, so changes can be chained
+and given to `line.adapt` as they are: `line.adapt(gravity(0.8))`.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from slackline.envs.brax import Array, BraxParams, HalfCheetah, System, compiled, long_axis
+from slackline.errors import SlacklineError, require_number, unknown
+from slackline.suites.suite import Variation
+
+Change = Callable[[BraxParams], BraxParams]
+
+PARTS = {
+    "feet": ("bfoot", "ffoot"),
+    "shins": ("bshin", "fshin"),
+    "thighs": ("bthigh", "fthigh"),
+    "torso": ("torso",),
+}
+"""The half-cheetah's links by the paper's names. The head is a capsule of the torso's link."""
+
+
+def gravity(factor: float) -> Change:
+    """Gravity × factor."""
+    return _scaled("gravity", factor, ("gravity", "opt.gravity"))
+
+
+def friction(factor: float) -> Change:
+    """Every friction coefficient × factor.
+
+    A contact has the larger coefficient of the two that touch, so floor and robot both change.
+    """
+    return _scaled("friction", factor, ("geom_friction",))
+
+
+def part_size(part: str, factor: float) -> Change:
+    """Mass and radius of a part of the half-cheetah × factor; lengths stay.
+
+    Its capsules stay uniform inside and keep their shares of the link's mass, so the centre of
+    mass stays where it is and the inertia is that of the new capsules.
+    """
+    if part not in PARTS:
+        raise unknown("part", part, PARTS)
+    require_number(f"factor of {part}", factor, above=0.0, high=100.0)
+
+    def change(params: BraxParams) -> BraxParams:
+        sys = params.sys
+        links = _links(sys, part)
+        geoms = np.flatnonzero(np.isin(np.asarray(sys.geom_bodyid) - 1, links))
+        radius = sys.geom_size[geoms, 0]
+        inertia = sys.link.inertia
+        thicker = [link_inertia(sys, link, factor) - link_inertia(sys, link, 1.0) for link in links]
+        resized = sys.tree_replace(
+            {
+                "geom_size": sys.geom_size.at[geoms, 0].set(radius * factor),
+                "link.inertia.mass": inertia.mass.at[links].multiply(factor),
+                "link.inertia.i": inertia.i.at[links].add(np.array(thicker, np.float32)),
+            }
+        )
+        return params._replace(sys=_with_invweights(resized, sys))
+
+    return change
+
+
+def dead_sensors(fraction: float, seed: int = 0) -> Change:
+    """A share of the observation is always 0; the robot itself is as it was.
+
+    round(fraction × size) of the sensors die, at least one unless fraction is 0; which ones is
+    drawn by `np.random.default_rng(seed)`.
+    """
+    require_number("fraction of dead sensors", fraction, low=0.0, high=1.0)
+
+    def change(params: BraxParams) -> BraxParams:
+        size = params.sensors.shape[-1]
+        count = max(1, round(fraction * size)) if fraction > 0.0 else 0
+        dead = np.random.default_rng(seed).choice(size, count, replace=False)
+        return params._replace(sensors=params.sensors.at[dead].set(0.0))
+
+    return change
+
+
+def times(name: str, what: str, factor: float, change: Callable[[float], Change]) -> Variation:
+    """A variation that multiplies something."""
+    return Variation(name, f"{what} × {factor:g}", change(factor))
+
+
+def link_inertia(sys: System, link: int, factor: float) -> np.ndarray:
+    """The inertia (3, 3) of a link with mass and radii × factor, in its inertial frame.
+
+    Of uniform capsules that share the link's mass by the volumes they have now, about the link's
+    centre of mass.
+    """
+    geoms = np.flatnonzero(np.asarray(sys.geom_bodyid) - 1 == link)
+    radius, half = np.asarray(sys.geom_size, np.float64)[geoms, :2].T
+    share = np.divide(volumes := _volume(radius, half), volumes.sum())
+    mass = factor * share * float(sys.link.inertia.mass[link])
+    centre = sys.link.inertia.transform.pos[link]
+    offset = np.asarray(sys.geom_pos[geoms] - centre, np.float64)
+    axis = long_axis(np.asarray(sys.geom_quat, np.float64)[geoms])
+    along, across = _capsule_inertia(mass, factor * radius, half)
+    eye = np.eye(3)
+    total = np.zeros((3, 3))
+    for a, d, m, i, j in zip(axis, offset, mass, along, across, strict=True):
+        total += i * np.outer(a, a) + j * (eye - np.outer(a, a))
+        total += m * (d @ d * eye - np.outer(d, d))
+    frame = _rotation(np.asarray(sys.link.inertia.transform.rot[link], np.float64))
+    return frame.T @ total @ frame
+
+
+def _volume(radius: np.ndarray, half: np.ndarray) -> np.ndarray:
+    return math.pi * radius**2 * (2.0 * half + 4.0 / 3.0 * radius)
+
+
+def _capsule_inertia(
+    mass: np.ndarray, radius: np.ndarray, half: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """About the long axis, and about any axis across it: a cylinder and two half balls."""
+    ball = mass * 4.0 / 3.0 * math.pi * radius**3 / _volume(radius, half)
+    cylinder = mass - ball
+    along = (cylinder / 2.0 + ball * 2.0 / 5.0) * radius**2
+    across = cylinder * (radius**2 / 4.0 + half**2 / 3.0) + ball * (
+        2.0 / 5.0 * radius**2 + half**2 + 3.0 / 4.0 * radius * half
+    )
+    return along, across
+
+
+def _rotation(quaternion: np.ndarray) -> np.ndarray:
+    """The matrix (3, 3) of a quaternion, scalar first."""
+    w, x, y, z = quaternion
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def _scaled(what: str, factor: float, paths: tuple[str, ...]) -> Change:
+    require_number(f"factor of {what}", factor, above=0.0, high=100.0)
+
+    def change(params: BraxParams) -> BraxParams:
+        sys = params.sys
+        return params._replace(
+            sys=sys.tree_replace({path: _leaf(sys, path) * factor for path in paths})
+        )
+
+    return change
+
+
+def _leaf(sys: System, path: str) -> Array:
+    for name in path.split("."):
+        sys = getattr(sys, name)
+    return sys
+
+
+def _links(sys: System, part: str) -> np.ndarray:
+    missing = [name for name in PARTS[part] if name not in sys.link_names]
+    if missing or "bfoot" not in sys.link_names:
+        raise SlacklineError(f"part is {part!r}; only the half-cheetah has the parts this changes")
+    return np.array([sys.link_names.index(name) for name in PARTS[part]])
+
+
+def _with_invweights(sys: System, before: System) -> System:
+    """With the inverse weights (how easily links and joints move at rest) of the new masses.
+
+    Only the generalized backend reads them, to scale the softness of contacts and limits.
+    """
+    (link, dof), (link_before, dof_before) = _invweights(sys), _invweights(before)
+    return sys.tree_replace(
+        {
+            "link.invweight": sys.link.invweight * jnp.float32(link / link_before),
+            "dof.invweight": sys.dof.invweight * jnp.float32(dof / dof_before),
+        }
+    )
+
+
+def _invweights(sys: System) -> tuple[np.ndarray, np.ndarray]:
+    """As MuJoCo works them out for the masses and inertias of `sys`."""
+    mujoco: Any = import_module("mujoco")
+    model = copy.copy(compiled(HalfCheetah.asset))
+    model.body_mass[1:] = sys.link.inertia.mass
+    model.body_inertia[1:] = np.diagonal(sys.link.inertia.i, axis1=-2, axis2=-1)
+    mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model.body_invweight0[1:, 0], model.dof_invweight0
