@@ -8,13 +8,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-# The tests compile far more than they run.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# The tests compile far more than they run. (The newer emitters compile half as fast.)
+os.environ.setdefault(
+    "XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+)
 
 import jax
 import pytest
 
-jax.config.update("jax_num_cpu_devices", 2)
+jax.config.update("jax_num_cpu_devices", 4)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 

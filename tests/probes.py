@@ -154,6 +154,26 @@ class Counting(Env):
         return jnp.stack([state.tag, state.count.astype(jnp.float32)])
 
 
+class Exploding(Env):
+    """Never ends; the observation is the number of steps taken, infinite from the 5th on."""
+
+    observation_size = 1
+    action = Continuous(1)
+
+    def default_params(self) -> tuple[()]:
+        return ()
+
+    def reset(self, key: Array, params: Any) -> tuple[Array, Array]:
+        return jnp.zeros(1), jnp.int32(0)
+
+    def step(
+        self, key: Array, state: Array, action: Array, params: Any
+    ) -> tuple[Array, Array, Array, Array]:
+        count = state + 1
+        seen = jnp.where(count < 5, count.astype(jnp.float32), jnp.inf)
+        return seen[None], count, action[0], jnp.zeros((), bool)
+
+
 class AimParams(NamedTuple):
     target: float | Array = 2.0
     noise: float | Array = 0.0

@@ -12,12 +12,14 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from probes import Exploding
 
 import slackline as sl
 from slackline.errors import SlacklineError
 from slackline.learn.program import Program
 from slackline.store.files import read_tensors
-from slackline.store.run import RunFolder
+from slackline.store.run import RunConfig, RunFolder
+from slackline.suites import suite as find_suite
 from slackline.training import Tick, configure, run_training
 
 TINY = sl.Hyper(num_envs=4, num_steps=4, hidden=(4,), critic_hidden=(4,))
@@ -198,6 +200,28 @@ def test_a_weight_that_is_no_number_is_never_saved(
     with pytest.raises(SlacklineError, match=r"diverged at step 96: a weight of seed 3"):
         run_training(config(), tmp_path / "run", checkpoint_seconds=0.0)
     assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] == 4
+
+
+def test_a_simulation_that_breaks_down_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two good iterations of two steps; the 5th step of every environment is not finite."""
+    exploding = replace(find_suite("pendulum-continuous"), env=Exploding(), name="exploding")
+    monkeypatch.setattr("slackline.store.run.suite", lambda _: exploding)
+    hyper = replace(
+        exploding.hyper, num_envs=8, num_steps=2, minibatches=2, normalise_observation=True, block=4
+    )
+    bomb = RunConfig("exploding", "lop", {"anchors": 2, "beta": 1.0}, hyper, (3,), 160)
+    with pytest.raises(
+        SlacklineError, match=r"broke down at step 32: .* of seed 3 is not finite; the last good"
+    ):
+        run_training(bomb, tmp_path / "run", checkpoint_seconds=0.0)
+    tensors, header = read_tensors(tmp_path / "run" / "checkpoint.safetensors")
+    assert header["iteration"] == 2
+    assert tensors["seen.count"] == 32.0
+    assert len(RunFolder(tmp_path / "run").read_progress()) == 2
+    with pytest.raises(SlacklineError, match="broke down at step 32"):
+        run_training(bomb, tmp_path / "run", resume=True)
 
 
 def test_a_progress_line_cut_short_is_dropped(whole: Path, tmp_path: Path) -> None:

@@ -8,11 +8,13 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from probes import Exploding
 
 from slackline.envs.cartpole import CartPole
+from slackline.envs.pendulum import Pendulum
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
-from slackline.learn.program import Program, Progress, over_seeds
+from slackline.learn.program import Layout, Program, Progress, layout_of, over_seeds
 from slackline.methods.catalogue import CATALOGUE
 from slackline.store.files import to_tensors
 
@@ -60,19 +62,105 @@ def test_every_step_is_counted(program: Program) -> None:
     np.testing.assert_array_equal(total, 10 * HYPER.steps_per_iteration)
 
 
-def test_devices_do_not_matter(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert jax.local_device_count() == 2
+def on_devices(num: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jax, "local_device_count", lambda: num)
+
+
+def test_seeds_on_other_devices_learn_the_same(
+    program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
     two, _ = program.advance(program.init(), 10)
     assert len(two.running.elapsed.sharding.device_set) == 2
-    monkeypatch.setattr(jax, "local_device_count", lambda: 1)
-    alone = Program(replace(LEARNER, env=CartPole()), HYPER, [0, 7])  # another to the cache
+    on_devices(1, monkeypatch)
+    alone = Program(LEARNER, HYPER, [0, 7])
     one, _ = alone.advance(alone.init(), 10)
     assert len(one.running.elapsed.sharding.device_set) == 1
     for a, b in zip(leaves(two), leaves(one), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
-@pytest.mark.parametrize(("num_seeds", "devices"), [(1, 1), (2, 2), (3, 1), (4, 2)])
+BLOCKY = replace(
+    HYPER,
+    num_envs=16,
+    num_steps=8,
+    block=4,
+    normalise_advantage=True,
+    normalise_observation=True,
+    action_std=0.3,
+)
+
+
+@pytest.mark.parametrize("method", ["lop", "diayn_r"])
+def test_blocks_on_other_devices_learn_the_same(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One seed on 1, 2 and 4 devices: the same z's, and the same curves up to rounding."""
+    learner = Learner(Pendulum(), 20, CATALOGUE[method])
+    curves, zs, states = {}, {}, {}
+    for num in (1, 2, 4):
+        on_devices(num, monkeypatch)
+        program = Program(learner, BLOCKY, [3])
+        state, curve = program.init(), []
+        for _ in range(6):
+            state, progress = program.advance(state, 1)
+            curve.append(np.stack([*progress.losses, *progress.episodes]))
+        assert len(state.running.z.sharding.device_set) == num
+        curves[num], zs[num], states[num] = np.stack(curve), np.asarray(state.running.z), state
+    assert curves[1][:, 5].sum() == 32  # episodes ended, so z's were drawn anew
+    for num in (2, 4):
+        np.testing.assert_array_equal(zs[num], zs[1])
+        np.testing.assert_allclose(curves[num], curves[1], rtol=2e-3, atol=2e-3)
+        for a, b in zip(leaves(states[num]), leaves(states[1]), strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-2)
+
+
+def test_seeds_in_turn_are_seeds_alone() -> None:
+    """With several blocks each, copies follow one another on a device and share nothing."""
+    learner = Learner(Pendulum(), 20, CATALOGUE["lop"])
+    together = Program(learner, BLOCKY, range(8))
+    assert layout_of(8, BLOCKY.num_blocks) == Layout(seeds=4, blocks=1, side_by_side=False)
+    state, progress = together.advance(together.init(), 2)
+    alone = Program(learner, BLOCKY, [5])
+    own, own_progress = alone.advance(alone.init(), 2)
+    for a, b in zip(leaves((state, progress)), leaves((own, own_progress)), strict=True):
+        np.testing.assert_allclose(a[5:6], b, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("copies", "blocks", "devices", "expected"),
+    [
+        (1, 1, 4, (1, 1, True)),
+        (6, 1, 4, (3, 1, True)),
+        (1, 16, 4, (1, 4, False)),
+        (2, 16, 4, (2, 2, False)),
+        (5, 16, 2, (1, 2, False)),
+        (6, 16, 2, (2, 1, False)),
+        (1, 3, 2, (1, 1, False)),
+    ],
+)
+def test_as_many_devices_as_can_be_used(
+    copies: int,
+    blocks: int,
+    devices: int,
+    expected: tuple[int, int, bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    on_devices(devices, monkeypatch)
+    assert layout_of(copies, blocks) == expected
+
+
+def test_the_first_unsound_step_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It turns infinite at its 5th step, and what comes later does not hide that."""
+    on_devices(2, monkeypatch)
+    learner = Learner(Exploding(), 20, CATALOGUE["single"])
+    hyper = replace(BLOCKY, num_steps=2, minibatches=1, epochs=1)
+    program = Program(learner, hyper, [0])
+    for iterations, sound in ((1, 2), (2, 4), (3, 4), (5, 4)):
+        _, progress = program.advance(program.init(), iterations)
+        assert int(progress.episodes.sound[0]) == sound
+
+
+@pytest.mark.parametrize(("num_seeds", "devices"), [(1, 1), (2, 2), (3, 3), (6, 3), (4, 4)])
 def test_seeds_are_split_over_as_many_devices_as_divide_them(num_seeds: int, devices: int) -> None:
     double = over_seeds(num_seeds, lambda x, factor: x * factor, "s-")
     result = double(np.arange(float(num_seeds), dtype=np.float32), np.float32(2.0))

@@ -17,6 +17,7 @@ from slackline.suites.suite import TRAIN, Suite, Variation
 
 PURE = [name for name in NAMES if isinstance(suite(name).env, Env)]
 CASES = [(name, v.name) for name in PURE for v in suite(name).variations]
+MORE = [(name, v.name) for name in PURE for v in suite(name).extras]
 AS_TRAINED = {("maze2d", "Maze1")}
 """Variations that are the training environment itself, as in the paper."""
 
@@ -40,11 +41,14 @@ def stacked(found: Suite, variations: list[Variation]) -> Any:
     return jax.tree.map(lambda *leaves: jnp.stack([jnp.asarray(x) for x in leaves]), *each)
 
 
+def changed(found: Suite) -> list[Variation]:
+    return [*found.variations, *found.extras]
+
+
 @cache
-def rollouts(name: str, alone: bool = False) -> np.ndarray:
-    """Observations (variation, plan, time, ...) with the same keys and actions; Train is first."""
-    found = suite(name)
-    env, variations = found.env, [TRAIN] if alone else [TRAIN, *found.variations]
+def compiled(name: str) -> Any:
+    """(params of V environments, P plans) to observations and rewards (V, P, time, ...)."""
+    env = suite(name).env
 
     def follow(params: Any, plan: Array) -> Array:
         def step(state: Any, timed: tuple[Array, Array]) -> tuple[Any, Array]:
@@ -56,20 +60,31 @@ def rollouts(name: str, alone: bool = False) -> np.ndarray:
         _, state = env.reset(jax.random.key(0), params)
         return jax.lax.scan(step, state, (jnp.arange(NUM_STEPS), plan))[1]
 
-    every = jax.jit(jax.vmap(jax.vmap(follow, in_axes=(None, 0)), in_axes=(0, None)))
-    return np.asarray(every(stacked(found, variations), plans(env.action)))
+    return jax.jit(jax.vmap(jax.vmap(follow, in_axes=(None, 0)), in_axes=(0, None)))
+
+
+@cache
+def rollouts(name: str, alone: bool = False) -> np.ndarray:
+    """Observations (variation, plan, time, ...) with the same keys and actions; Train is first.
+
+    Alone, Train has only itself beside it: as many environments, so that one compiled program
+    makes both and its rounding is the same.
+    """
+    found = suite(name)
+    beside = [TRAIN for _ in changed(found)] if alone else changed(found)
+    return np.asarray(compiled(name)(stacked(found, [TRAIN, *beside]), plans(found.env.action)))
 
 
 @pytest.mark.parametrize("name", PURE)
 def test_suite_is_well_formed(name: str) -> None:
     found = suite(name)
-    names = [v.name for v in found.variations]
+    names = [v.name for v in changed(found)]
     assert found.name == name
     assert found.horizon > 0
-    assert names
+    assert found.variations
     assert len(set(names)) == len(names)
     assert TRAIN.name not in names
-    assert all(v.description for v in found.variations)
+    assert all(v.description for v in changed(found))
     found.hyper.check()
     for preset in found.presets.values():
         preset.check()
@@ -94,10 +109,10 @@ def test_environment_keeps_the_contract(name: str) -> None:
         assert (a.shape, a.dtype) == (b.shape, b.dtype)
 
 
-@pytest.mark.parametrize(("name", "variation"), CASES)
+@pytest.mark.parametrize(("name", "variation"), CASES + MORE)
 def test_variation_changes_what_happens(name: str, variation: str) -> None:
     """With keys and actions held fixed, so that only the environment differs."""
-    index = 1 + [v.name for v in suite(name).variations].index(variation)
+    index = 1 + [v.name for v in changed(suite(name))].index(variation)
     every = rollouts(name)
     assert np.isfinite(every[index]).all()
     differs = (every[index] != every[0]).any()

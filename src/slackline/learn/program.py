@@ -91,7 +91,8 @@ class Program:
     def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
         self._learner, self._hyper = learner, hyper
         self._seeds, self._members = tuple(seeds), members
-        self._init, self._advance = _compiled(learner, len(seeds) * members, hyper.num_blocks)
+        layout = layout_of(len(seeds) * members, hyper.num_blocks)
+        self._init, self._advance = _compiled(learner, layout)
 
     @property
     def keys(self) -> jax.Array:
@@ -115,11 +116,9 @@ class Program:
 
 
 @lru_cache(maxsize=16)
-def _compiled(
-    learner: Learner, copies: int, num_blocks: int
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Shared by a process's runs that differ only in seeds, budget or float hyper-parameters."""
-    return trainer(learner, layout_of(copies, num_blocks), None)
+    return trainer(learner, layout, None)
 
 
 def trainer(

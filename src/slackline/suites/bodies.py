@@ -102,10 +102,10 @@ def link_inertia(sys: System, link: int, factor: float) -> np.ndarray:
     """
     geoms = np.flatnonzero(np.asarray(sys.geom_bodyid) - 1 == link)
     radius, half = np.asarray(sys.geom_size, np.float64)[geoms, :2].T
-    share = np.divide(volumes := _volume(radius, half), volumes.sum())
-    mass = factor * share * float(sys.link.inertia.mass[link])
-    centre = sys.link.inertia.transform.pos[link]
-    offset = np.asarray(sys.geom_pos[geoms] - centre, np.float64)
+    volume = _volume(radius, half)
+    mass = factor * volume / volume.sum() * float(sys.link.inertia.mass[link])
+    centre = np.asarray(sys.link.inertia.transform.pos, np.float64)[link]
+    offset = np.asarray(sys.geom_pos, np.float64)[geoms] - centre
     axis = long_axis(np.asarray(sys.geom_quat, np.float64)[geoms])
     along, across = _capsule_inertia(mass, factor * radius, half)
     eye = np.eye(3)

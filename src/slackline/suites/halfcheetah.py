@@ -82,6 +82,7 @@ def on(engine: str) -> Suite:
         variations=tuple(varied(*pair) for pair in VARIED),
         extras=(varied("Huge", "Torso"),),
         hyper=PAPER,
+        options={"diayn_r": {"beta": 0.1}, "lc": {"beta": 10.0}},
         protocol=Protocol(steps=10_000_000, shots=10, episodes=1, score_episodes=10),
         note=NOTE + (EXACT if engine == "generalized" else SOFT),
     )

@@ -1,0 +1,153 @@
+"""How fast our spring physics is against Brax's own, stepping alone. Keep the machine idle.
+
+    taskset -c 0 python benchmarks/spring.py [--quick] [--out FILE]
+
+Both take the same random actions from the same states, in turns; the best time of each counts.
+XLA may spread one program over several threads: `taskset` keeps it to one core. Ours is measured
+as our environments use it: only what variations change is an argument of the compiled program
+(`ours`), and with all of the system an argument (`all traced`), which knows less while compiling.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from slackline.envs import spring
+
+with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+    warnings.simplefilter("ignore")
+    from brax.envs.ant import Ant
+    from brax.envs.half_cheetah import Halfcheetah
+
+VARIED = ("gravity", "geom_friction", "geom_size", "link.inertia.mass", "link.inertia.i")
+
+
+def leaf(sys: Any, path: str) -> Any:
+    for name in path.split("."):
+        sys = getattr(sys, name)
+    return sys
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    begun = time.perf_counter()
+    jax.block_until_ready(work())
+    return time.perf_counter() - begun
+
+
+class Contender:
+    """A block of environments that takes random actions; its first call is its compilation."""
+
+    def __init__(self, step: Callable[..., Any], sys: Any, start: Any, num_actions: int):
+        num = jax.tree.leaves(start)[0].shape[0]
+
+        @jax.jit
+        def run(sys: Any, state: Any, num_steps: jax.Array) -> Any:
+            def act(i: jax.Array, state: Any) -> Any:
+                key = jax.random.fold_in(jax.random.key(0), i)
+                action = jax.random.uniform(key, (num, num_actions), minval=-1.0, maxval=1.0)
+                return jax.vmap(lambda s, a: step(sys, s, a))(state, action)
+
+            return jax.lax.fori_loop(0, num_steps, act, state)
+
+        self.num, self.best = num, float("inf")
+        self.run = lambda num_steps: run(sys, start, jnp.int32(num_steps))
+        self.compile_seconds = seconds(lambda: self.run(1))
+        self.num_steps = 5
+
+    def settle(self, budget: float) -> None:
+        pace = min(seconds(lambda: self.run(self.num_steps)) for _ in range(2)) / self.num_steps
+        self.num_steps = max(5, int(budget / pace))
+
+    def time(self) -> None:
+        self.best = min(self.best, seconds(lambda: self.run(self.num_steps)) / self.num_steps)
+
+    @property
+    def speed(self) -> float:
+        return self.num / self.best
+
+
+def contenders(env: Any, num_envs: int) -> dict[str, Contender]:
+    sys, num_frames = env.sys, env._n_frames
+    keys = jax.random.split(jax.random.key(1), num_envs)
+    theirs = jax.jit(jax.vmap(lambda key: env.reset(key).pipeline_state))(keys)
+    ours = jax.jit(jax.vmap(lambda s: spring.init(sys, s.q, s.qd)))(theirs)
+    varied = {path: leaf(sys, path) for path in VARIED}
+
+    def brax_step(_: Any, state: Any, action: jax.Array) -> Any:
+        return env.pipeline_step(state, action)
+
+    def our_step(varied: Any, state: Any, action: jax.Array) -> Any:
+        return spring.step(sys.tree_replace(varied), state, action, num_frames)
+
+    def traced_step(sys: Any, state: Any, action: jax.Array) -> Any:
+        return spring.step(sys, state, action, num_frames)
+
+    size = sys.act_size()
+    return {
+        "brax": Contender(brax_step, None, theirs, size),
+        "ours": Contender(our_step, varied, ours, size),
+        "all traced": Contender(traced_step, sys, ours, size),
+    }
+
+
+def measure(env: Any, num_envs: int, budget: float, rounds: int) -> dict[str, float]:
+    field = contenders(env, num_envs)
+    for contender in field.values():
+        contender.settle(budget)
+    for _ in range(rounds):
+        for contender in field.values():
+            contender.time()
+    speeds = {name: contender.speed for name, contender in field.items()}
+    ratios = {f"{name}/brax": speeds[name] / speeds["brax"] for name in ("ours", "all traced")}
+    compiling = {f"{name} compile": c.compile_seconds for name, c in field.items()}
+    return speeds | ratios | compiling
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="short strides: a smoke test")
+    parser.add_argument("--blocks", type=int, nargs="+", default=[32, 64, 128, 256, 512, 1024])
+    parser.add_argument("--out", type=Path, help="also write JSON here")
+    arguments = parser.parse_args()
+    budget, rounds = (0.1, 2) if arguments.quick else (0.5, 6)
+    results: dict[str, dict[int, dict[str, float]]] = {}
+    print(f"{'env':12}{'envs':>6}" + "".join(f"{name:>20}" for name in HEADINGS))
+    for make in (Halfcheetah, Ant):
+        env = make(backend="spring")
+        for num_envs in arguments.blocks:
+            found = measure(env, num_envs, budget, rounds)
+            results.setdefault(make.__name__, {})[num_envs] = found
+            row = "".join(f"{found[name]:>20,.{digits}f}" for name, digits in HEADINGS.items())
+            print(f"{make.__name__:12}{num_envs:>6}{row}", flush=True)
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+
+
+HEADINGS = {
+    "brax": 0,
+    "ours": 0,
+    "all traced": 0,
+    "ours/brax": 1,
+    "all traced/brax": 1,
+    "brax compile": 1,
+    "ours compile": 1,
+    "all traced compile": 1,
+}
+"""Columns (steps per second, ratios, seconds) and their decimals."""
+
+
+if __name__ == "__main__":
+    main()
