@@ -52,10 +52,10 @@ def test_the_best_of_the_whole_episode_is_marked_even_if_it_is_shown_in_part() -
     assert [watched.name(k) for k in range(3)] == ["z = 0  best", "z = 1", "z = 2"]
     assert watched.returns() == ["40.0", "30.0", "12.0"]
     assert watched.returns(20) == ["20.0", "20.0", "12.0"]
-    assert watched.meaning(0, 20) == "return so far · 40.0 in all"
-    assert watched.meaning(2, 20) == "return"
-    assert "the first 20 of 40 steps are shown" in watched.explanation
-    assert "highest return of the whole episode" in watched.explanation
+    assert watched.meaning(0) == "return so far · 40.0 in all"
+    assert watched.meaning(2) == "return"
+    assert "the first 20 of 40 steps shown" in watched.explanation
+    assert "best return of the whole episode" in watched.explanation
 
 
 def test_ties_share_the_mark_and_where_all_tie_there_is_none() -> None:

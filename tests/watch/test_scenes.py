@@ -21,6 +21,7 @@ from slackline.watch.scenes import (
     behind,
     changed_bones,
     changed_fields,
+    metres,
     mix,
     view_of,
 )
@@ -142,6 +143,10 @@ def test_a_hanging_acrobot_and_an_upright_pendulum_are_drawn_so() -> None:
     past = jax.tree.map(np.zeros_like, past)
     high = max(o[:, 1].max() for o in bodies(view_of(suite("pendulum").env, params, usual)(past)))
     assert high == pytest.approx(1.15, abs=0.01)
+
+
+def test_distances_are_said_without_a_minus_zero() -> None:
+    assert [metres(x) for x in (-0.04, 0.04, -1.26, 12.0)] == ["0.0 m", "0.0 m", "−1.3 m", "12.0 m"]
 
 
 def test_changed_fields_are_named() -> None:

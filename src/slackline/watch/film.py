@@ -52,13 +52,11 @@ class Panel(NamedTuple):
     stage: Stage
     total: Any
     """The return so far."""
-    meaning: Any
-    """What that number is, and what the whole episode returns."""
     note: Any
 
     @property
     def artists(self) -> list[Any]:
-        return [*self.stage.artists, self.total, self.meaning, self.note]
+        return [*self.stage.artists, self.total, self.note]
 
 
 class Film:
@@ -95,10 +93,10 @@ class Film:
         big, small = {"fontsize": 14, "weight": "bold"}, {"fontsize": 9, "color": QUIET}
         sheet.write(x + 0.1, y + 0.08, self.watched.name(k), **big, color=BEST if best else INK)
         right = x + self.wide - 0.1
+        sheet.write(right, y + 0.325, self.watched.meaning(k), **small, ha="right")
         return Panel(
             Stage(axes, window, line=0.9, size=9, rough=True),
             self.moving(right, y + 0.08, **big, ha="right"),
-            self.moving(right, y + 0.325, **small, ha="right"),
             self.moving(x + 0.1, y + 0.325, **small),
         )
 
@@ -115,7 +113,6 @@ class Film:
             picture = self.watched.picture(k, step)
             panel.stage.show(picture)
             panel.total.set_text(returns[k])
-            panel.meaning.set_text(self.watched.meaning(k, step))
             panel.note.set_text(self.note(k, step, picture))
         self.canvas.restore_region(self.still)
         for artist in [self.clock, *(a for panel in self.panels for a in panel.artists)]:

@@ -116,7 +116,7 @@ def tint(changed: set[str], *fields: str, usual: str = BODY) -> str:
 
 
 def metres(distance: float) -> str:
-    return f"{distance:.1f} m".replace("-", "−")
+    return f"{round(distance, 1) + 0.0:.1f} m".replace("-", "−")  # + 0.0: no minus zero
 
 
 # Bodies of capsules: from the side where they move in a plane, in perspective elsewhere
@@ -206,7 +206,7 @@ def track(picture: Picture, middle: float, ground: float) -> None:
 
 EYE = np.array([-1.7, -3.6, 2.1])
 """Where the camera stands, seen from the body's middle: beside it, a little behind, above."""
-FRAME = (-1.6, -0.95, 1.6, 1.05)
+FRAME = (-1.7, -1.05, 1.7, 1.05)
 TILES = 7
 """Tiles of one metre are drawn this far around the body."""
 FADES = 5

@@ -74,9 +74,9 @@ class Watched:
     def over(self, policy: int, step: int) -> bool:
         return bool(self.episodes.terminated[policy] and step >= self.episodes.lengths[policy])
 
-    def meaning(self, policy: int, step: int) -> str:
-        """What stands below the return after `step` steps."""
-        if not self.partial or self.over(policy, step):
+    def meaning(self, policy: int) -> str:
+        """What stands below the return that counts up."""
+        if self.episodes.lengths[policy] <= self.shown:
             return "return"
         return f"return so far · {self.returns()[policy]} in all"
 
@@ -89,12 +89,12 @@ class Watched:
     @property
     def explanation(self) -> str:
         """What is shown, and what the returns are of."""
-        one = "One episode each, from the same start"
+        one = "One episode each from the same start"
         if self.partial:
-            span = f"the first {self.shown} of {self.horizon} steps are shown"
-            framed = "highest return of the whole episode"
+            span = f"the first {self.shown} of {self.horizon} steps shown"
+            framed = "best return of the whole episode"
         else:
-            span, framed = "shown to the end", "highest return"
+            span, framed = "shown to the end", "best return"
         scaled = "" if self.scale == 1.0 else f" Returns × {self.scale:g}."
         return f"{one}; {span}.{f' Framed: {framed}.' if self.best.any() else ''}{scaled}"
 
