@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from slackline.envs.api import Array
 from slackline.errors import SlacklineError
@@ -66,7 +67,7 @@ def step(sys: System, state: SpringState, act: Array, num_frames: int) -> Spring
     if robot.links[0].kind == "3":
         parts = PLANE if _stays_in_plane(robot, motors) else SPACE
 
-    def frame(_: Any, numbers: list[Array]) -> list[Array]:
+    def frame(_: Any, numbers: list[Array]) -> Any:
         bodies = _advance(robot, _bodies(numbers, parts), motors)
         return [part for body in bodies for part in _parts(body, parts)]
 
@@ -354,7 +355,7 @@ class Motor:
 
 
 def _read(leaf: Any, *index: int) -> Number:
-    if isinstance(leaf, jax.core.Tracer):
+    if isinstance(leaf, Tracer):
         return leaf[index].astype(float)
     return float(np.asarray(leaf)[index])
 
@@ -736,7 +737,7 @@ def _contact(
     drag = jnp.minimum(drag, times(touch.friction, push))
     drag = jnp.where(touching & (speed > 1e-3), drag, 0.0)
     push = jnp.where(touching, push, 0.0)
-    return lever, n * push + way * drag, touching.astype(push.dtype)
+    return lever, n * push + way * drag, jnp.where(touching, 1.0, 0.0)
 
 
 def _moved(robot: Robot, body: Body, kick: Vec, whirl: Vec) -> Body:
