@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
-from slackline.cli.options import Devices, _count, _number, _optional, parse_as, set_up_jax
+from slackline.cli.options import Devices, count, number, optional, parse_as, set_up_jax
 from slackline.cli.progress import STDERR, waiting
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.methods.latent import Latent
@@ -37,17 +37,17 @@ class Watch:
     """The run folder that `slackline train` made."""
     variation: str = "Train"
     """The changed environment (`slackline list` names them)."""
-    shots: Annotated[int | None, _optional(_count, "INT", str(SHOTS))] = None
+    shots: Annotated[int | None, optional(count, "INT", str(SHOTS))] = None
     """K: how many values of z to watch, spread as `slackline adapt` spreads them."""
     z: tuple[str, ...] = ()
     """Watch these z's instead: one number each on a line, numbers with commas elsewhere."""
-    seed: Annotated[int | None, _optional(_count, "INT", "first")] = None
+    seed: Annotated[int | None, optional(count, "INT", "first")] = None
     """Which seed of the run."""
-    steps: Annotated[int | None, _optional(_count, "INT", "200")] = None
+    steps: Annotated[int | None, optional(count, "INT", "200")] = None
     """How many steps of the episode to show; returns are of the whole episode all the same."""
-    every: Annotated[int | None, _optional(_count, "INT", "real time")] = None
+    every: Annotated[int | None, optional(count, "INT", "real time")] = None
     """Steps from one frame of the film to the next."""
-    fps: Annotated[float | None, _optional(_number, "FLOAT", "real time, 10 to 25")] = None
+    fps: Annotated[float | None, optional(number, "FLOAT", "real time, 10 to 25")] = None
     """Frames per second."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
     """The film: .gif, .webp or .apng. The strip goes beside it as .png. Default:
