@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slackline.paper import paper_average, paper_score
+from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.suites import suite
 
 
@@ -36,3 +36,12 @@ def test_averages() -> None:
     assert paper_average("maze2d", "diayn_r", 10) == -48.88  # the summary's −42.2 is of β = 0.1
     assert paper_average("maze2d", "lc", 10) is None
     assert paper_average("pendulum-continuous", "lop", 10) is None
+
+
+def test_ratios_are_the_papers() -> None:
+    """1.38 on HalfCheetah and 1.21 on Ant, negative returns counted as zero."""
+    assert paper_ratio("halfcheetah", "lop", 10) == pytest.approx(1.38, abs=0.005)
+    assert paper_ratio("ant", "lop", 10) == pytest.approx(1.21, abs=0.005)
+    assert paper_ratio("halfcheetah", "ensemble", 10) is None
+    assert paper_ratio("pendulum", "lop", 10) is None
+    assert paper_ratio("pendulum-continuous", "lop", 10) is None

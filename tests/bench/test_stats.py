@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as arrays
 from probes import properties
 from scipy import stats as scipy_stats
 
-from slackline.bench.stats import iqm, iqm_interval, score_matrix, seed_scores, summarise
+from slackline.bench.stats import iqm, iqm_interval, ratio, score_matrix, seed_scores, summarise
 
 numbers = st.floats(-1e4, 1e4, width=32)
 
@@ -120,3 +120,26 @@ def test_score_matrix_has_seeds_as_rows_in_order() -> None:
     rows = [("score", v, s, 10.0 * s + ord(v)) for s in (2, 0, 1) for v in "BA"]
     matrix = score_matrix(seed_scores(table(rows)), ["A", "B"])
     np.testing.assert_array_equal(matrix, [[65.0, 66.0], [75.0, 76.0], [85.0, 86.0]])
+
+
+def test_ratio_of_averages() -> None:
+    base, other = np.full((4, 3), 2.0), np.full((5, 3), 3.0)
+    assert ratio(other, base) == (1.5, 1.5, 1.5)
+
+
+def test_ratio_interval_covers_the_truth() -> None:
+    """95 % of the time, for noisy seeds; the two methods' seeds are independent."""
+    generator = np.random.default_rng(0)
+    hits = 0
+    for trial in range(200):
+        base = 10.0 + generator.normal(0, 2.0, (20, 1)) + np.zeros((1, 4))
+        other = 12.0 + generator.normal(0, 2.0, (20, 1)) + np.zeros((1, 4))
+        found = ratio(other, base, resamples=500, seed=trial)
+        assert found is not None
+        hits += found.low <= 1.2 <= found.high
+    assert 175 <= hits <= 199
+
+
+def test_a_ratio_to_nothing_is_no_ratio() -> None:
+    assert ratio(np.ones((3, 2)), np.array([[-1.0], [-2.0], [-3.0]])) is None
+    assert ratio(np.ones((3, 2)), np.array([[1.0], [1.0], [-5.0]])) is None

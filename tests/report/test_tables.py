@@ -37,6 +37,9 @@ def test_rows_hold_fresh_scores_beside_the_papers(pair: Store) -> None:
     averages = per_seed[:, 1:].mean(axis=1)
     assert found["average"] == f"{averages.mean():.1f} ± {averages.std(ddof=1):.1f}"
     assert found["standard error"] == f"{averages.std(ddof=1) / np.sqrt(3):.1f}"
+    single = pair.fresh["single", 10].astype(float).mean(axis=-1)[:, 1:].mean()
+    assert found["ratio to Single [95 % CI]"].startswith(f"{averages.mean() / single:.2f} [")
+    assert column(rows, "single")["ratio to Single [95 % CI]"] == "–"
     assert found["Train"].startswith(f"{per_seed[:, 0].mean():.1f} ± ")
     assert column(rows, "paper")["average"] == "143.4"
     assert rows[3][4] == "56.1 ± 72.2", "the paper's line on LongPole"
