@@ -1,11 +1,15 @@
 """How fast, as ratios in one run. Prints JSON; keep the machine idle while it runs.
 
-    python benchmarks/throughput.py [--quick] [--out FILE]
+    python benchmarks/throughput.py [--suite halfcheetah] [--quick] [--out FILE]
+
+On CartPole:
 
 env_only        stepping and resetting environments with random actions: the ceiling
 single, lop     training, ten seeds in one program, aggregate environment steps per second
 adapt           6 variations × 10 candidates × 10 episodes × 10 seeds, plus the fresh scores
 compile         seconds from a cold start to the first result (no compilation cache)
+
+On a robot, against the bounds of stepping and multiplying: see robots.py.
 """
 
 from __future__ import annotations
@@ -13,8 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import time
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+import robots
+from timing import Contender, seconds, take_turns
 
 import slackline as sl
 from slackline.cli.options import default_devices
@@ -32,28 +36,6 @@ from slackline.training import configure, run_training
 
 SUITE = "cartpole"
 SEEDS = 10
-
-
-def seconds(work: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
-    jax.block_until_ready(work())
-    return time.perf_counter() - begun
-
-
-class Contender:
-    """Something that advances by iterations; its first call is timed as its compilation."""
-
-    def __init__(self, advance: Callable[[int], Any], steps_each: int, budget: float):
-        self.advance, self.steps_each, self.best = advance, steps_each, float("inf")
-        self.compile_seconds = seconds(lambda: advance(1))
-        self.iterations = max(1, int(budget * 20 / seconds(lambda: advance(20))))
-
-    def run(self) -> None:
-        self.best = min(self.best, seconds(lambda: self.advance(self.iterations)))
-
-    def result(self) -> dict[str, float]:
-        speed = self.steps_each * self.iterations / self.best
-        return {"steps_per_second": speed, "compile_seconds": self.compile_seconds}
 
 
 def env_only(budget: float) -> Contender:
@@ -121,15 +103,11 @@ def adaptation() -> dict[str, float]:
 def measure(budget: float, rounds: int) -> dict[str, Any]:
     """Contenders take turns, so that a machine whose speed drifts is fair to all; best of each."""
     contenders = [env_only(budget), training("single", budget), training("lop", budget)]
-    for _ in range(rounds):
-        for contender in contenders:
-            contender.run()
+    take_turns(contenders, rounds)
     ceiling, single, lop = (contender.result() for contender in contenders)
     evaluation = adaptation()
     speed = "steps_per_second"
     return {
-        "machine": f"{platform.machine()}, {jax.local_device_count()} CPU devices",
-        "versions": {"jax": jax.__version__, "numpy": np.__version__},
         "env_only": ceiling,
         "single": single,
         "lop": lop,
@@ -147,11 +125,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
+    parser.add_argument("--suite", choices=[SUITE, "halfcheetah", "ant"], default=SUITE)
     parser.add_argument("--quick", action="store_true", help="short strides: a smoke test")
     parser.add_argument("--out", type=Path, help="also write the JSON here")
     arguments = parser.parse_args()
     jax.config.update("jax_num_cpu_devices", default_devices())
-    text = json.dumps(measure(*((0.2, 2) if arguments.quick else (1.0, 12))), indent=2)
+    run = measure if arguments.suite == SUITE else partial(robots.measure, arguments.suite)
+    result = {
+        "machine": f"{platform.machine()}, {jax.local_device_count()} CPU devices",
+        "versions": {"jax": jax.__version__, "numpy": np.__version__},
+        "suite": arguments.suite,
+    } | run(*((0.2, 2) if arguments.quick else (1.0, 12)))
+    text = json.dumps(result, indent=2)
     print(text)
     if arguments.out is not None:
         arguments.out.write_text(text + "\n", encoding="utf-8")

@@ -44,6 +44,24 @@ def paper_average(suite: str, method: str, shots: int) -> float | None:
     return _tables().get(f"summary_K={shots}", {}).get(method, {}).get(suite)
 
 
+def paper_ratio(suite: str, method: str, shots: int) -> float | None:
+    """How many times the single policy's average the paper's method reaches.
+
+    Of its cells, negative returns counted as zero: that is how its own averages of the Ant come
+    about. None where it has not all of the cells, or returns are negative by nature.
+    """
+    pairs = [
+        (cells.get("single"), cells.get(method) or cells.get(_default_beta(method)))
+        for cells in _rows(suite, shots).values()
+    ]
+    if not pairs or not all(single and other for single, other in pairs):
+        return None
+    single, other = (
+        sum(max(cell["mean"], 0.0) for cell in cells) for cells in zip(*pairs, strict=True)
+    )
+    return other / single if single > 0.0 else None
+
+
 def _default_beta(method: str) -> str:
     return f"{method},beta=1"
 

@@ -63,7 +63,7 @@ def configure(
     config = RunConfig(
         suite=suite,
         method=method,
-        options=find_method(method, **options).options,
+        options=find_method(method, **(found.options.get(method, {}) | options)).options,
         hyper=found.hyper if hyper is None else hyper,
         seeds=seeds,
         steps=found.protocol.steps if steps is None else steps,

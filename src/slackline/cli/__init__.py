@@ -11,6 +11,7 @@ VERBS = {
     "train": ("Train", "train a subspace of policies on a suite's training environment"),
     "adapt": ("Adapt", "adapt a trained run to changed environments in K shots"),
     "bench": ("Bench", "train and adapt several methods, print the table, write the page"),
+    "watch": ("Watch", "film a run's policies side by side on a changed environment"),
     "tune": ("Tune", "choose hyper-parameters on the training environment only"),
     "report": ("Report", "print the table and write the page of finished runs"),
 }

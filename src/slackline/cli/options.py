@@ -19,7 +19,7 @@ from slackline.errors import SlacklineError, require_count
 T = TypeVar("T")
 
 
-def _count(words: list[str]) -> int:
+def count(words: list[str]) -> int:
     """Whole numbers as people write them: 8000000, 8_000_000, 8e6, 8M, 500k."""
     text = words[0].replace("_", "").replace(",", "")
     scale = {"k": 1e3, "m": 1e6, "g": 1e9}.get(text[-1:].lower(), 1.0)
@@ -41,14 +41,14 @@ def _one_of(*choices: str) -> Callable[[list[str]], str]:
     return parse
 
 
-def _number(words: list[str]) -> float:
+def number(words: list[str]) -> float:
     try:
         return float(words[0])
     except ValueError:
         raise ValueError(f"{words[0]!r} is not a number") from None
 
 
-def _optional(parse: Callable[[list[str]], Any], metavar: str, missing: str) -> Any:
+def optional(parse: Callable[[list[str]], Any], metavar: str, missing: str) -> Any:
     """An option that may be left out; `missing` says in the help what happens then."""
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
@@ -59,13 +59,13 @@ def _optional(parse: Callable[[list[str]], Any], metavar: str, missing: str) -> 
     )
 
 
-Count = Annotated[int | None, _optional(_count, "INT", "protocol")]
+Count = Annotated[int | None, optional(count, "INT", "protocol")]
 """A whole number; 8e6, 8M and 8_000_000 are the same. None stands for the suite's protocol."""
-Devices = Annotated[int | None, _optional(_count, "INT", "cores")]
-Integer = Annotated[int | None, _optional(_count, "INT", "method")]
-Number = Annotated[float | None, _optional(_number, "FLOAT", "method")]
-Spread = Annotated[str | None, _optional(_one_of("dirichlet", "even"), "KIND", "method")]
-Penalty = Annotated[str | None, _optional(_one_of("tensor", "vector"), "KIND", "method")]
+Devices = Annotated[int | None, optional(count, "INT", "cores")]
+Integer = Annotated[int | None, optional(count, "INT", "method")]
+Number = Annotated[float | None, optional(number, "FLOAT", "method")]
+Spread = Annotated[str | None, optional(_one_of("dirichlet", "even"), "KIND", "method")]
+Penalty = Annotated[str | None, optional(_one_of("tensor", "vector"), "KIND", "method")]
 
 
 @dataclass

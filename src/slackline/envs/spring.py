@@ -2,7 +2,7 @@
 
 Brax keeps (links, 3) and (links, 4) arrays. Under `vmap` their shortest axis is the innermost one,
 which no CPU vectorises. Here every component of every link is a scalar of its own, so that under
-`vmap` it is one vector over environments, and a physics frame is nothing but elementwise arithmetic.
+`vmap` it is one vector over environments, and a frame is nothing but elementwise arithmetic.
 
 Numbers of the `System` that are known while tracing (those that are not tracers) are Python floats,
 and arithmetic with 0 and ±1 is left out. A caller gains much by tracing only what its variations
@@ -15,13 +15,14 @@ The physics is Brax 0.14's (`brax/spring`), in world coordinates; the tests comp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 
 from slackline.envs.api import Array
 from slackline.errors import SlacklineError
@@ -66,7 +67,7 @@ def step(sys: System, state: SpringState, act: Array, num_frames: int) -> Spring
     if robot.links[0].kind == "3":
         parts = PLANE if _stays_in_plane(robot, motors) else SPACE
 
-    def frame(_: Any, numbers: list[Array]) -> list[Array]:
+    def frame(_: Any, numbers: list[Array]) -> Any:
         bodies = _advance(robot, _bodies(numbers, parts), motors)
         return [part for body in bodies for part in _parts(body, parts)]
 
@@ -94,7 +95,7 @@ def plus(a: Number, b: Number) -> Number:
 
 
 def minus(a: Number, b: Number) -> Number:
-    known = isinstance(a, float) and a == 0.0 or isinstance(b, float)
+    known = (isinstance(a, float) and a == 0.0) or isinstance(b, float)
     return plus(a, times(-1.0, b)) if known else a - b
 
 
@@ -323,8 +324,7 @@ class Link:
     limit_stiffness: Number
     vel_damping: Number
     ang_damping: Number
-    low: Number
-    high: Number
+    limits: tuple[Number, Number]
     touches: tuple[Touch, ...]
 
 
@@ -355,7 +355,7 @@ class Motor:
 
 
 def _read(leaf: Any, *index: int) -> Number:
-    if isinstance(leaf, jax.core.Tracer):
+    if isinstance(leaf, Tracer):
         return leaf[index].astype(float)
     return float(np.asarray(leaf)[index])
 
@@ -380,6 +380,8 @@ def _turn(quat: Quat) -> Mat:
 SLIDE, HINGE = 2, 3
 """MuJoCo's numbers for kinds of joints."""
 JOINTS = {"f": (0,), "1": (HINGE,), "3": (SLIDE, SLIDE, HINGE)}
+WIDTHS = {"f": (7, 6), "1": (1, 1), "3": (3, 3)}
+"""How many positions and velocities a joint has."""
 PLANE_GEOM, SPHERE_GEOM, CAPSULE_GEOM = 0, 2, 3
 """MuJoCo's numbers for shapes."""
 
@@ -391,10 +393,7 @@ def _robot(sys: System) -> Robot:
     q = dof = 0
     for i, kind in enumerate(sys.link_types):
         links.append(_link(sys, links, i, q, dof, touches[i]))
-        q, dof = (
-            q + {"f": 7}.get(kind, len(JOINTS[kind])),
-            dof + {"f": 6}.get(kind, len(JOINTS[kind])),
-        )
+        q, dof = q + WIDTHS[kind][0], dof + WIDTHS[kind][1]
     time_step = _read(sys.opt.timestep)
     return Robot(
         tuple(links),
@@ -416,9 +415,7 @@ def _check(sys: System) -> None:
                 f"link {i}, whose joint is neither free, a hinge, nor two slides and a hinge"
             )
         if (kind == "1") != (parent >= 0) or parent >= i:
-            raise _unsupported(
-                f"link {i}, since all but the first of a robot's links must be hinged to one before it"
-            )
+            raise _unsupported(f"link {i}, since only links of the world may be free or slide")
         if kind == "3" and np.asarray(sys.jnt_limited)[bodies == i + 1].any():
             raise _unsupported(f"link {i}, whose slides have limits")
     if sys.enable_fluid:
@@ -445,39 +442,40 @@ def _link(
     axis_dof = {"f": dof + 3, "1": dof, "3": dof + 2}[kind]
     hinge = _across(_vec(sys.dof.motion.ang, axis_dof))
     on_parent = turn.after(_turn(joint_rot))
-    slides = [_vec(sys.dof.motion.vel, dof + k) for k in range(2)] if kind == "3" else []
-    low, high = (
-        (-math.inf, math.inf)
-        if sys.dof.limit is None
-        else (_read(side, axis_dof) for side in sys.dof.limit)
-    )
+    slides = tuple(_vec(sys.dof.motion.vel, dof + k) for k in range(2)) if kind == "3" else ()
     return Link(
-        kind,
-        parent,
-        q,
-        dof,
-        pos,
-        rot,
-        joint_pos,
-        joint_rot,
-        com,
-        power(_read(link.inertia.mass, i), minus(_read(sys.spring_mass_scale), 1.0)),
-        _inverse_inertia(sys, i),
-        hinge,
-        tuple(slides),
-        tuple(on_parent @ slide for slide in slides),
-        joint_pos - com,
-        pos + turn @ joint_pos - (before[parent].com if parent >= 0 else ZERO),
-        hinge.turned(_turn(joint_rot)),
-        hinge.turned(on_parent),
-        _read(link.constraint_stiffness, i),
-        _read(link.constraint_limit_stiffness, i),
-        _read(link.constraint_vel_damping, i),
-        _read(link.constraint_ang_damping, i),
-        low,
-        high,
-        tuple(touches),
+        kind=kind,
+        parent=parent,
+        q=q,
+        dof=dof,
+        pos=pos,
+        rot=rot,
+        joint_pos=joint_pos,
+        joint_rot=joint_rot,
+        com=com,
+        inverse_mass=power(_read(link.inertia.mass, i), minus(_read(sys.spring_mass_scale), 1.0)),
+        inverse_inertia=_inverse_inertia(sys, i),
+        hinge=hinge,
+        slides=slides,
+        slides_in_world=tuple(on_parent @ slide for slide in slides),
+        anchor=joint_pos - com,
+        parent_anchor=pos + turn @ joint_pos - (before[parent].com if parent >= 0 else ZERO),
+        hinge_here=hinge.turned(_turn(joint_rot)),
+        hinge_on_parent=hinge.turned(on_parent),
+        stiffness=_read(link.constraint_stiffness, i),
+        limit_stiffness=_read(link.constraint_limit_stiffness, i),
+        vel_damping=_read(link.constraint_vel_damping, i),
+        ang_damping=_read(link.constraint_ang_damping, i),
+        limits=_limits(sys, axis_dof),
+        touches=tuple(touches),
     )
+
+
+def _limits(sys: System, dof: int) -> tuple[Number, Number]:
+    if sys.dof.limit is None:
+        return -math.inf, math.inf
+    low, high = sys.dof.limit
+    return _read(low, dof), _read(high, dof)
 
 
 def _across(axis: Vec) -> Frame:
@@ -586,7 +584,8 @@ class Joint:
     def position(self) -> Number:
         """The hinge's angle."""
         across = self.on_child.second
-        return angle(-across.dot(self.on_parent.first), across.dot(self.on_parent.second))
+        sine = times(-1.0, across.dot(self.on_parent.first))
+        return angle(sine, across.dot(self.on_parent.second))
 
     def velocity(self) -> Number:
         return self.on_child.axis.dot(self.spin)
@@ -626,9 +625,8 @@ def _joint_force(link: Link, joint: Joint, motors: Sequence[Motor]) -> tuple[Vec
     if link.kind == "f":
         return ZERO, ZERO
     force = -(joint.gap * link.stiffness + joint.slip * link.vel_damping)
-    for_slides = [slide * slide.dot(force) for slide in link.slides_in_world]
-    for free in for_slides:
-        force = force - free
+    for unopposed in [slide * slide.dot(force) for slide in link.slides_in_world]:
+        force = force - unopposed
     bend = joint.on_parent.axis.cross(joint.on_child.axis)
     torque = -(bend * link.stiffness + joint.spin * link.ang_damping)
     if link.kind == "1":
@@ -639,7 +637,7 @@ def _joint_force(link: Link, joint: Joint, motors: Sequence[Motor]) -> tuple[Vec
 def _drive(link: Link, joint: Joint, motors: Sequence[Motor]) -> Number:
     """Torque about the hinge from motors and limits."""
     position = joint.position()
-    beyond = minus(position, within(position, link.low, link.high))
+    beyond = minus(position, within(position, *link.limits))
     drive = times(-1.0, times(link.limit_stiffness, beyond))
     for motor in motors:
         drive = plus(drive, motor.torque(position, joint.velocity()))
@@ -739,7 +737,7 @@ def _contact(
     drag = jnp.minimum(drag, times(touch.friction, push))
     drag = jnp.where(touching & (speed > 1e-3), drag, 0.0)
     push = jnp.where(touching, push, 0.0)
-    return lever, n * push + way * drag, touching.astype(push.dtype)
+    return lever, n * push + way * drag, jnp.where(touching, 1.0, 0.0)
 
 
 def _moved(robot: Robot, body: Body, kick: Vec, whirl: Vec) -> Body:
@@ -815,38 +813,35 @@ def _joint_coordinates(robot: Robot, bodies: Sequence[Body]) -> tuple[Array, Arr
     turns = [body.rot.matrix() for body in bodies]
     q: list[Number] = []
     qd: list[Number] = []
-    read: dict[str, Callable[..., Any]] = {"f": _free, "1": _hinge, "3": _planar}
-    joints = _joints(robot, bodies, turns)
-    for link, joint, body, turn in zip(robot.links, joints, bodies, turns, strict=True):
-        positions, velocities = read[link.kind](link, joint, body, turn)
-        q += positions
-        qd += velocities
+    for link, joint, body in zip(robot.links, _joints(robot, bodies, turns), bodies, strict=True):
+        if link.kind == "1":
+            here, moving = [joint.position()], [joint.velocity()]
+        elif link.kind == "f":
+            here, moving = _free_coordinates(link, joint, body.rot)
+        else:
+            here, moving = _planar_coordinates(link, joint, body.rot)
+        q, qd = q + here, qd + moving
     return _array([q])[0], _array([qd])[0]
 
 
-def _hinge(link: Link, joint: Joint, body: Body, turn: Mat) -> Any:
-    return [joint.position()], [joint.velocity()]
-
-
-def _free(link: Link, joint: Joint, body: Body, turn: Mat) -> Any:
+def _free_coordinates(link: Link, joint: Joint, rot: Quat) -> tuple[list[Number], list[Number]]:
     back = (link.rot * link.joint_rot).inverse
-    rot = back * body.rot * link.joint_rot
+    rot = back * rot * link.joint_rot
     home = back.matrix()
-    return (
-        [*(home @ joint.gap), *rot],
-        [*(home @ joint.slip), *(rot.matrix().T @ (home @ joint.spin))],
-    )
+    turning = rot.matrix().T @ (home @ joint.spin)
+    return [*(home @ joint.gap), *rot], [*(home @ joint.slip), *turning]
 
 
-def _planar(link: Link, joint: Joint, body: Body, turn: Mat) -> Any:
-    home = (link.rot * link.joint_rot).matrix().T
-    here = turn.after(link.joint_rot.matrix()).T
+def _planar_coordinates(link: Link, joint: Joint, rot: Quat) -> tuple[list[Number], list[Number]]:
     first = joint.on_parent.first
-    turned = angle(-first.dot(joint.on_child.second), first.dot(joint.on_child.first))
-    turning = (home @ joint.on_child.axis).dot(here @ joint.spin)
+    turned = angle(times(-1.0, first.dot(joint.on_child.second)), first.dot(joint.on_child.first))
+    home = (link.rot * link.joint_rot).inverse.matrix()
+    inside = (rot * link.joint_rot).inverse.matrix()
+    turning = (home @ joint.on_child.axis).dot(inside @ joint.spin)
+    slides = link.slides_in_world
     return (
-        [*(slide.dot(joint.gap) for slide in link.slides_in_world), turned],
-        [*(slide.dot(joint.slip) for slide in link.slides_in_world), turning],
+        [*(slide.dot(joint.gap) for slide in slides), turned],
+        [*(slide.dot(joint.slip) for slide in slides), turning],
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from slackline.bench.cells import all_scores, finished_runs
-from slackline.bench.stats import score_matrix, seed_scores
+from slackline.bench.stats import Ratio, ratio, score_matrix, seed_scores
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method as find_method
 from slackline.methods.method import Method
@@ -144,6 +144,13 @@ class SuiteResult:
         """Fresh-episode scores of one method, [seeds × variations]."""
         per_seed = seed_scores(self.scores.filter(method=method, shots=shots))
         return score_matrix(per_seed, self.variations(shots))
+
+    @_remembered
+    def ratio_to_single(self, method: str, shots: int) -> Ratio | None:
+        """How many times the single policy's average; None where that would mean nothing."""
+        if method == "single" or "single" not in [m.name for m in self.methods(shots)]:
+            return None
+        return ratio(self.matrix(method, shots), self.matrix("single", shots))
 
     @_remembered
     def train_scores(self, method: str, shots: int) -> np.ndarray | None:

@@ -207,8 +207,14 @@ class RunFolder:
         write_json(self.run_file, values)
 
     def save_checkpoint(self, state: Any, iteration: int, seconds: float) -> None:
-        header = {"format": "slackline-checkpoint", "schema": SCHEMA, "iteration": iteration}
-        write_tensors(self.checkpoint_file, to_tensors(state), header | {"seconds": seconds})
+        header = {
+            "format": "slackline-checkpoint",
+            "schema": SCHEMA,
+            "suite": self.config().suite,
+            "iteration": iteration,
+            "seconds": seconds,
+        }
+        write_tensors(self.checkpoint_file, to_tensors(state), header)
 
     def load_checkpoint(self, like: Any) -> tuple[Any, int, float] | None:
         """(train state, iteration, seconds spent), or None where none was saved yet."""
@@ -223,6 +229,11 @@ class RunFolder:
             expected="slackline-checkpoint",
             newest=SCHEMA,
         )
+        trained_on = self.config().suite
+        if header.get("suite", trained_on) != trained_on:
+            raise SlacklineError(
+                f"{path}: was saved by a run on {header['suite']}, and this one is on {trained_on}"
+            )
         iteration, seconds = header.get("iteration"), header.get("seconds")
         if not isinstance(iteration, int) or not isinstance(seconds, int | float):
             raise SlacklineError(f"{path}: has no iteration number")

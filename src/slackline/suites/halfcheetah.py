@@ -1,11 +1,15 @@
 """HalfCheetah with other parts and another world (Henderson et al.'s variations)."""
 
+from dataclasses import replace
 from functools import cache, partial
 
 from slackline.envs.brax import HalfCheetah
 from slackline.learn.hyper import Hyper
 from slackline.suites.bodies import friction, gravity, part_size, times
 from slackline.suites.suite import Protocol, Suite, Variation
+
+BLOCK = 128
+"""Robots stepped together when policies are evaluated; see benchmarks/spring.py."""
 
 FACTORS = {"Tiny": 0.5, "Small": 0.75, "Big": 1.25, "Huge": 1.5}
 
@@ -49,6 +53,22 @@ PAPER = Hyper(
 """The paper's table. Its minibatches are of sub-trajectories, 512 of them; ours of single steps. It
 does not say whether observations and advantages are normalised; without, little is learned."""
 
+FAST = replace(
+    PAPER,
+    policy_lr=1e-3,
+    critic_lr=1e-3,
+    num_envs=256,
+    num_steps=32,
+    epochs=4,
+    minibatches=8,
+    block=64,
+    hidden=(64, 64),
+    critic_hidden=(128, 128),
+    discriminator_lr=1e-3,
+)
+"""For a machine without a GPU: less than a tenth of the arithmetic per step, all of it in the
+update, and more updates."""
+
 NOTE = (
     "The paper ran brax.v1, whose physics is gone: absolute returns do not compare with its table, "
     "ratios to Single do. Its Brax tables select on one episode per policy, and so do we; resets "
@@ -82,7 +102,10 @@ def on(engine: str) -> Suite:
         variations=tuple(varied(*pair) for pair in VARIED),
         extras=(varied("Huge", "Torso"),),
         hyper=PAPER,
+        presets={"fast": FAST},
+        options={"diayn_r": {"beta": 0.1}, "lc": {"beta": 10.0}},
         protocol=Protocol(steps=10_000_000, shots=10, episodes=1, score_episodes=10),
+        block=BLOCK,
         note=NOTE + (EXACT if engine == "generalized" else SOFT),
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -69,6 +70,8 @@ class Suite:
     hyper: Hyper
     """The paper's hyper-parameters, where it has them."""
     protocol: Protocol
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The paper's options of methods, by name, where they are not the catalogue's defaults."""
     presets: dict[str, Hyper] = field(default_factory=dict)
     """Other hyper-parameters worth trying, by name."""
     display_scale: float = 1.0

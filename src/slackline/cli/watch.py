@@ -1,0 +1,161 @@
+"""slackline watch"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import tyro
+
+from slackline.cli.options import Devices, count, number, optional, parse_as, set_up_jax
+from slackline.cli.progress import STDERR, waiting
+from slackline.errors import SlacklineError, require_count, require_number, unknown
+from slackline.methods.latent import Latent
+from slackline.store.run import RunFolder
+from slackline.suites import suite as find_suite
+
+if TYPE_CHECKING:
+    from slackline.subspace import Subspace
+    from slackline.watch.watched import Watched
+
+SHOTS = 5
+
+
+@dataclass
+class Watch:
+    """Watch the policies of a trained run side by side, as a film and as a strip of stills.
+
+    Every policy runs one whole episode from the same start; the best is marked. Needs matplotlib.
+    """
+
+    path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
+    """The run folder that `slackline train` made."""
+    variation: str = "Train"
+    """The changed environment (`slackline list` names them)."""
+    shots: Annotated[int | None, optional(count, "INT", str(SHOTS))] = None
+    """K: how many values of z to watch, spread as `slackline adapt` spreads them."""
+    z: tuple[str, ...] = ()
+    """Watch these z's instead: one number each on a line, numbers with commas elsewhere."""
+    seed: Annotated[int | None, optional(count, "INT", "first")] = None
+    """Which seed of the run."""
+    steps: Annotated[int | None, optional(count, "INT", "200")] = None
+    """How many steps of the episode to show; returns are of the whole episode all the same."""
+    every: Annotated[int | None, optional(count, "INT", "real time")] = None
+    """Steps from one frame of the film to the next."""
+    fps: Annotated[float | None, optional(number, "FLOAT", "real time, 10 to 25")] = None
+    """Frames per second."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FILE")] = None
+    """The film: .gif, .webp or .apng. The strip goes beside it as .png. Default:
+    watch-VARIATION.gif in the run folder."""
+    devices: Devices = None
+    """CPU devices to use."""
+
+    def run(self) -> None:
+        from slackline.report.tables import show
+        from slackline.watch.files import check_target, write_film, write_strip
+        from slackline.watch.film import Timing
+        from slackline.watch.stage import styled
+        from slackline.watch.watched import watch
+
+        styled()  # no matplotlib, no episodes
+        set_up_jax(self.devices)
+        run = RunFolder(self.path)
+        suite = find_suite(run.config().suite)
+        if not run.finished():
+            raise SlacklineError(f"{self.path}: is not trained to the end yet; resume it first")
+        variation, subspace = suite.variation(self.variation), self.subspace(run)
+        zs = self.zs(subspace.method.latent)
+        if self.every is not None:
+            require_count("every", self.every, high=suite.horizon)
+        if self.fps is not None:
+            require_number("fps", self.fps, low=1.0, high=50.0)
+        out = self.out or self.path / f"watch-{file_name(variation.name)}.gif"
+        check_target(out)
+        with waiting(f"running {len(zs)} policies on {variation.name}"):
+            watched = watch(subspace, variation, zs, self.steps)
+        with drawing("drawing") as on_frame:
+            timing = Timing.of(watched.seconds, self.every, self.fps)
+            film = write_film(watched, timing, out, on_frame)
+        strip = write_strip(watched, out)
+        show(table_of(watched, subspace.method.latent, zs))
+        print(f"film: {film}")
+        print(f"strip: {strip}")
+
+    def subspace(self, run: RunFolder) -> Subspace:
+        """The seed to watch."""
+        from slackline.subspace import load_subspaces
+
+        by_seed = {s.seed: s for s in load_subspaces(run.subspace_file)}
+        if self.seed is None:
+            return next(iter(by_seed.values()))
+        if self.seed not in by_seed:
+            raise unknown(f"seed of {self.path}", str(self.seed), map(str, by_seed))
+        return by_seed[self.seed]
+
+    def zs(self, latent: Latent) -> np.ndarray:
+        """The z's to watch, (K, size)."""
+        from slackline.watch.watched import MAX_PANELS
+
+        if not self.z:
+            shots = SHOTS if self.shots is None else self.shots
+            require_count("shots", shots, high=MAX_PANELS)
+            return latent.candidates(shots)
+        if self.shots is not None:
+            raise SlacklineError("--z and --shots exclude each other; give one of them")
+        require_count("number of z's", len(self.z), high=MAX_PANELS)
+        return np.stack([parse_z(word, latent) for word in self.z])
+
+
+def parse_z(word: str, latent: Latent) -> np.ndarray:
+    """0.75 -> the z that it stands for on a line; 0.2,0.3,0.5 -> just that"""
+    try:
+        numbers = [float(part) for part in word.split(",")]
+    except ValueError:
+        raise SlacklineError(f"z is {word!r}; it must be {latent.describe}") from None
+    return latent.parse(numbers[0] if len(numbers) == 1 else numbers)
+
+
+def file_name(variation: str) -> str:
+    """DefectiveSensor 5% -> DefectiveSensor-5"""
+    return re.sub(r"[^A-Za-z0-9.]+", "-", variation).strip("-")
+
+
+def table_of(watched: Watched, latent: Latent, zs: np.ndarray) -> Any:
+    """z and return, a row a policy."""
+    from rich.table import Table
+
+    table = Table(
+        title=f"{watched.who} on {watched.title} ({watched.change})",
+        caption=watched.explanation,
+    )
+    columns = ["policy", "z", "return", *(["shown"] if watched.partial else []), "steps", ""]
+    for name in columns:
+        table.add_column(name, justify="left" if name in ("policy", "z", "") else "right")
+    whole, shown = watched.returns(), watched.returns(watched.shown)
+    for k, z in enumerate(zs):
+        row = [str(k + 1), latent.show(z), whole[k], *([shown[k]] if watched.partial else [])]
+        steps, best = str(watched.episodes.lengths[k]), "best" if watched.best[k] else ""
+        table.add_row(*row, steps, best)
+    return table
+
+
+@contextmanager
+def drawing(title: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar that counts frames; None when nobody is watching."""
+    from rich.progress import Progress
+
+    if not STDERR.is_terminal:
+        yield None
+        return
+    with Progress(console=STDERR, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda drawn, of: progress.update(task, completed=drawn, total=of)
+
+
+def parse(argv: list[str]) -> Watch:
+    return parse_as("watch", Watch, argv)

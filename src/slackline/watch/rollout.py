@@ -1,0 +1,104 @@
+"""One episode of each of K policies, from the same start, every state kept."""
+
+from __future__ import annotations
+
+import zlib
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from slackline.envs.api import Array, Env, Params, State
+from slackline.errors import SlacklineError
+from slackline.learn.distributions import distribution_of
+from slackline.networks import MLP
+from slackline.subspace import Subspace
+from slackline.suites import suite as find_suite
+from slackline.suites.suite import Variation
+
+
+class Episodes(NamedTuple):
+    """Axes: time T + 1 or T, policy K."""
+
+    states: State
+    """A pytree of NumPy arrays (T + 1, K, ...), the start first; still after the end."""
+    rewards: np.ndarray
+    """(T, K), 0 after the end."""
+    lengths: np.ndarray
+    """Steps each policy took until it ended or time was up, (K,)."""
+    terminated: np.ndarray
+    """Whether the environment ended the episode, (K,)."""
+
+    @property
+    def returns(self) -> np.ndarray:
+        """Of the whole episodes, (K,)."""
+        return self.rewards.sum(axis=0)
+
+    def return_until(self, step: int) -> np.ndarray:
+        """Of the first `step` steps, (K,)."""
+        return self.rewards[:step].sum(axis=0)
+
+    def past(self, policy: int, step: int) -> State:
+        """The states of one policy up to and after `step` steps, (step + 1, ...)."""
+        return jax.tree.map(lambda leaf: leaf[: step + 1, policy], self.states)
+
+
+def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Episodes:
+    """One whole episode of the policy at each z (K, size) on a changed environment."""
+    suite = find_suite(subspace.suite)
+    params = jax.tree.map(jnp.asarray, variation.apply(suite.env.default_params()))
+    label = zlib.crc32(variation.name.encode())
+    key = jax.random.fold_in(jax.random.key(subspace.seed), label)
+    networks = policies_at(subspace, zs)
+    run = jax.jit(roll_out, static_argnums=(0, 1))
+    states, rewards, ended = jax.tree.map(
+        np.asarray, run(suite.env, suite.horizon, networks, params, key)
+    )
+    if not np.isfinite(rewards).all():
+        raise SlacklineError(
+            f"an episode on {variation.name} returned a value that is not finite: "
+            "the simulation broke down, and there is nothing to watch"
+        )
+    lengths = np.where(ended.any(axis=0), ended.argmax(axis=0) + 1, suite.horizon)
+    return Episodes(states, rewards, lengths, ended.any(axis=0))
+
+
+def policies_at(subspace: Subspace, zs: np.ndarray) -> MLP:
+    """The plain networks at every z, stacked along a leading axis K."""
+    method, policy = subspace.method, jax.tree.map(jnp.asarray, subspace.acting)
+    return jax.vmap(lambda z: method.conditioning.at(method.latent, policy, z))(jnp.asarray(zs))
+
+
+def act(env: Env, network: MLP, observation: Array) -> Array:
+    """The deterministic action of one plain network."""
+    distribution = distribution_of(env.action)
+    return distribution.to_env(distribution.mode(network(observation)))
+
+
+def roll_out(
+    env: Env, horizon: int, networks: MLP, params: Params, key: Array
+) -> tuple[State, Array, Array]:
+    """(states (T + 1, K, ...), rewards (T, K), ended (T, K)) of K networks from one start."""
+    reset_key, step_key = jax.random.split(key)
+    observation, start = env.reset(reset_key, params)
+
+    def one(network: MLP) -> tuple[State, Array, Array]:
+        def step(carry: tuple[Array, State, Array], time: Array) -> tuple[Any, Any]:
+            observation, state, over = carry
+            action = act(env, network, observation)
+            key = jax.random.fold_in(step_key, time)
+            after = env.step(key, state, action, params)
+            still = jax.tree.map(
+                lambda new, old: jnp.where(over, old, new), after[:2], (observation, state)
+            )
+            reward = jnp.where(over, 0.0, after[2])
+            over = over | after[3]
+            return (*still, over), (still[1], reward, over)
+
+        first = (observation, start, jnp.zeros((), bool))
+        _, (states, rewards, over) = jax.lax.scan(step, first, jnp.arange(horizon))
+        states = jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs]), start, states)
+        return states, rewards, over
+
+    return jax.vmap(one, out_axes=1)(networks)

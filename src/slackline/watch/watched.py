@@ -1,0 +1,154 @@
+"""What there is to watch: K episodes and all there is to say about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from slackline.errors import require_count
+from slackline.report.trajectories import labels_of
+from slackline.subspace import Subspace
+from slackline.suites import suite as find_suite
+from slackline.suites.suite import TRAIN, Variation
+from slackline.watch.rollout import Episodes, run_episodes
+from slackline.watch.scenes import SKY, Picture, Shape, View, mix, view_of
+
+ENDED = 0.5
+"""How far a policy whose episode is over fades."""
+MAX_PANELS = 16
+"""Policies on one sheet; more would be too small to see."""
+STEPS = 200
+"""How many steps are shown if nobody says."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """K episodes and all there is to say about them."""
+
+    title: str
+    change: str
+    """What is different from training, in words."""
+    is_changed: bool
+    """Whether anything is."""
+    who: str
+    """Which method and seed."""
+    labels: tuple[str, ...]
+    """What tells a policy from the others, (K,)."""
+    episodes: Episodes
+    view: View
+    steps: int
+    """How many steps to show, from the start."""
+    seconds: float | None = None
+    """Simulated seconds of one step, where that has a meaning."""
+    scale: float = 1.0
+    """Returns are multiplied by this where they are shown."""
+
+    @property
+    def horizon(self) -> int:
+        return len(self.episodes.rewards)
+
+    @property
+    def shown(self) -> int:
+        """Steps shown: as many as were asked for, but nothing after the last policy's end."""
+        return min(self.steps, int(self.episodes.lengths.max()))
+
+    @property
+    def best(self) -> np.ndarray:
+        """Which policies no other beats over the whole episode; none where all are alike, (K,)."""
+        returns = self.episodes.returns
+        return (returns == returns.max()) & (returns.min() < returns.max())
+
+    def returns(self, step: int | None = None) -> list[str]:
+        """What the policies returned in the first `step` steps, or in the whole episode."""
+        values = self.episodes.returns if step is None else self.episodes.return_until(step)
+        digits = 0 if np.abs(self.scale * self.episodes.returns).max() >= 100 else 1
+        return [minus(f"{self.scale * value:.{digits}f}") for value in values]
+
+    def picture(self, policy: int, step: int) -> Picture:
+        """A policy after `step` steps; faded once its episode is over."""
+        picture = self.view(self.episodes.past(policy, step))
+        return faded(picture) if self.over(policy, step) else picture
+
+    def over(self, policy: int, step: int) -> bool:
+        return bool(self.episodes.terminated[policy] and step >= self.episodes.lengths[policy])
+
+    def meaning(self, policy: int) -> str:
+        """What stands below the return that counts up."""
+        if self.episodes.lengths[policy] <= self.shown:
+            return "return"
+        return f"return so far · {self.returns()[policy]} in all"
+
+    def clock(self, step: int) -> str:
+        return f"step {step}" if self.seconds is None else f"{step * self.seconds:.1f} s"
+
+    def name(self, policy: int) -> str:
+        return f"{self.labels[policy]}  best" if self.best[policy] else self.labels[policy]
+
+    @property
+    def explanation(self) -> str:
+        """What is shown, and what the returns are of."""
+        one = "One episode each from the same start"
+        if self.partial:
+            span = f"the first {self.shown} of {self.horizon} steps shown"
+            framed = "best return of the whole episode"
+        else:
+            span, framed = "shown to the end", "best return"
+        scaled = "" if self.scale == 1.0 else f" Returns × {self.scale:g}."
+        return f"{one}; {span}.{f' Framed: {framed}.' if self.best.any() else ''}{scaled}"
+
+    @property
+    def partial(self) -> bool:
+        """Whether some episode goes on after what is shown."""
+        return bool((self.episodes.lengths > self.shown).any())
+
+
+def minus(text: str) -> str:
+    return text.replace("-", "−")
+
+
+def faded(picture: Picture) -> Picture:
+    """The same picture as if behind thin paper."""
+    shapes = [
+        Shape(s.outline, mix(s.fill, SKY, ENDED), s.edge and mix(s.edge, SKY, ENDED))
+        for s in picture.shapes
+    ]
+    return Picture(picture.window, shapes, picture.labels, picture.note)
+
+
+def watch(
+    subspace: Subspace, variation: Variation, zs: np.ndarray, steps: int | None = None
+) -> Watched:
+    """Run one episode of the policy at each z and say how to draw it.
+
+    The whole episode is run, since that is what a return is of; its first `steps` are shown.
+    """
+    suite = find_suite(subspace.suite)
+    require_count("number of policies", len(zs), high=MAX_PANELS)
+    steps = min(STEPS, suite.horizon) if steps is None else steps
+    require_count("steps", steps, high=suite.horizon)
+    usual = suite.env.default_params()
+    params = variation.apply(usual)
+    view = view_of(suite.env, params, usual)
+    return Watched(
+        title=f"{suite.title}, {variation.name}",
+        change=variation.description,
+        is_changed=variation.name != TRAIN.name,
+        who=f"{subspace.method.title}, seed {subspace.seed}",
+        labels=labels_of(subspace.method.latent, zs),
+        episodes=run_episodes(subspace, variation, zs),
+        view=view,
+        steps=steps,
+        seconds=step_seconds(suite.env, params),
+        scale=suite.display_scale,
+    )
+
+
+def step_seconds(env: Any, params: Any) -> float | None:
+    """Simulated seconds of one step, or None where time is only counted."""
+    if hasattr(params, "time_step"):
+        return float(params.time_step)
+    if hasattr(params, "sys"):
+        return float(params.sys.opt.timestep) * env.frames[env.backend]
+    return None

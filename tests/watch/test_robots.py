@@ -1,0 +1,53 @@
+"""Brax's robots as they are drawn, without any training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from slackline.watch.scenes import ACCENT, FAR, NEAR, SKY, mix, view_of
+from slackline.watch.watched import step_seconds
+
+brax = pytest.importorskip("slackline.envs.brax", reason="the Brax environments are not there")
+
+
+def start_of(env: Any, params: Any) -> Any:
+    """A past of one state."""
+    _, state = jax.jit(env.reset)(jax.random.key(0), params)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+
+
+def test_a_half_cheetah_stands_on_the_ground_and_its_big_shins_are_marked() -> None:
+    from slackline.suites import suite
+
+    found = suite("halfcheetah")
+    usual = found.env.default_params()
+    params = found.variation("BigShins").apply(usual)
+    picture = view_of(found.env, params, usual)(start_of(found.env, usual))
+    parts = [shape for shape in picture.shapes if shape.edge]
+    assert len(parts) == 8
+    marked = {mix(ACCENT, SKY, share) for share in (NEAR, FAR)}
+    assert [part.fill in marked for part in parts].count(True) == 2
+    left, _, right, top = picture.window
+    for part in parts:
+        assert left < part.outline[:, 0].min()
+        assert part.outline[:, 0].max() < right
+        assert part.outline[:, 1].max() < top
+    assert min(part.outline[:, 1].min() for part in parts) == pytest.approx(0.0, abs=0.15)
+    assert picture.note == "0.0 m"
+    assert step_seconds(found.env, params) == pytest.approx(0.05)
+
+
+def test_an_ant_is_drawn_whole_in_perspective() -> None:
+    env: Any = brax.Ant()
+    params = env.default_params()
+    picture = view_of(env, params, params)(start_of(env, params))
+    parts = [shape for shape in picture.shapes if shape.edge]
+    assert len(parts) == len(env.bones(params).radius)
+    left, bottom, right, top = picture.window
+    corners = np.concatenate([part.outline for part in parts])
+    assert (corners.min(axis=0) > [left, bottom]).all()
+    assert (corners.max(axis=0) < [right, top]).all()
