@@ -183,7 +183,6 @@ class Ant(Robot):
 
 
 _OVERWRITTEN = {
-    "spring": ("contact", "xd", "i_inv"),
     "positional": ("contact", "xd"),
     "generalized": ("contact", "xd", "mass_mx", "qf_smooth", "qf_constraint", "qdd"),
 }
