@@ -41,11 +41,13 @@ and not in the other, so a few states are allowed to differ more; see `agree`.""
 
 
 class Replay(NamedTuple):
-    """Brax's states before each step, and what both make of them in a frame and in a step."""
+    """What Brax does, by environment and (but for resets) by step."""
 
-    states: SpringState
-    frame: tuple[SpringState, SpringState]
-    step: tuple[SpringState, SpringState]
+    resets: SpringState
+    actions: np.ndarray
+    before: SpringState
+    after_frame: SpringState
+    after_step: SpringState
 
 
 @contextlib.contextmanager
@@ -62,7 +64,8 @@ def as_brax_needs_it() -> Iterator[None]:
 
 @cache
 def robot(name: str) -> Any:
-    mujoco.set_mju_user_warning(lambda _: None)  # else it leaves a log where the tests run
+    silence: Any = mujoco
+    silence.set_mju_user_warning(lambda _: None)  # else it leaves a log where the tests run
     with as_brax_needs_it():
         return ROBOTS[name](backend="spring")
 
@@ -102,41 +105,59 @@ def mixed(name: str) -> dict[str, Any]:
 
 
 @cache
-def replay(name: str) -> tuple[tuple[SpringState, SpringState], Replay]:
-    """Resets, and random actions, held for some steps so that joints reach their limits.
-
-    Every fifth environment has the same change; all in one program, since Brax compiles slowly.
-    """
+def replay(name: str) -> Replay:
+    """Random actions, held for some steps so that joints reach their limits."""
     env = robot(name)
-    num_frames, size = env._n_frames, env.sys.act_size()
 
-    def one(key: jax.Array, varied: dict[str, Any]) -> Any:
+    def one(key: jax.Array, varied: dict[str, Any]) -> Replay:
         sys = env.sys.tree_replace(varied)
-        start_key, action_key, push_key = jax.random.split(key, 3)
+        start_key, action_key, push_key, speed_key = jax.random.split(key, 4)
         start = env.reset(start_key).pipeline_state
-        fling = jax.random.normal(push_key, start.qd.shape) * jax.random.uniform(key, maxval=4.0)
-        state = pipeline.init(sys, start.q, start.qd + fling)
-        resets = spring.init(sys, state.q, state.qd), from_brax(state)
-        held = jax.random.uniform(action_key, (NUM_STEPS // 5, size), minval=-1.3, maxval=1.3)
+        push = jax.random.normal(push_key, start.qd.shape)
+        push = push * jax.random.uniform(speed_key, maxval=4.0)
+        state = pipeline.init(sys, start.q, start.qd + push)
+        size = (NUM_STEPS // 5, env.sys.act_size())
+        held = jax.random.uniform(action_key, size, minval=-1.3, maxval=1.3)
+        actions = jnp.repeat(held, 5, axis=0)
 
-        def frame(state: Any, action: jax.Array) -> Any:
-            return pipeline.step(sys, state, action)
+        def frame(state: Any, action: jax.Array) -> tuple[Any, SpringState]:
+            state = pipeline.step(sys, state, action)
+            return state, from_brax(state)
 
-        def step(state: Any, action: jax.Array) -> tuple[Any, Replay]:
-            first = frame(state, action)
-            last = jax.lax.fori_loop(1, num_frames, lambda _, s: frame(s, action), first)
-            ours = from_brax(state)
-            return last, Replay(
-                ours,
-                (spring.step(sys, ours, action, 1), from_brax(first)),
-                (spring.step(sys, ours, action, num_frames), from_brax(last)),
-            )
+        def step(state: Any, action: jax.Array) -> tuple[Any, Any]:
+            last, frames = jax.lax.scan(frame, state, jnp.stack([action] * env._n_frames))
+            return last, (from_brax(state), jax.tree.map(lambda leaf: leaf[0], frames))
 
-        return resets, jax.lax.scan(step, state, jnp.repeat(held, 5, axis=0))[1]
+        last, (before, after_frame) = jax.lax.scan(step, state, actions)
+        after_step = jax.tree.map(
+            lambda all_but_last, end: jnp.concatenate([all_but_last[1:], end[None]]),
+            before,
+            from_brax(last),
+        )
+        return Replay(from_brax(state), actions, before, after_frame, after_step)
 
     keys = jax.random.split(jax.random.key(0), NUM_ENVS)
     with as_brax_needs_it():
         return jax.tree.map(np.asarray, jax.jit(jax.vmap(one))(keys, mixed(name)))
+
+
+@cache
+def our_step(name: str) -> Any:
+    """Steps of every environment from every state of its replay, each with its own system.
+
+    The number of frames is an argument, so that one program does for a frame and for a step.
+    """
+
+    def one(varied: Any, state: SpringState, action: jax.Array, num_frames: jax.Array) -> Any:
+        return spring.step(robot(name).sys.tree_replace(varied), state, action, num_frames)
+
+    each_step = jax.vmap(one, in_axes=(None, 0, 0, None))
+    return jax.jit(jax.vmap(each_step, in_axes=(0, 0, 0, None)))
+
+
+def ours_after(name: str, num_frames: int) -> SpringState:
+    found = replay(name)
+    return our_step(name)(mixed(name), found.before, found.actions, jnp.int32(num_frames))
 
 
 def errors(ours: SpringState, theirs: SpringState) -> dict[str, np.ndarray]:
@@ -157,27 +178,30 @@ def errors(ours: SpringState, theirs: SpringState) -> dict[str, np.ndarray]:
     }
 
 
-def agree(pair: tuple[SpringState, SpringState], tolerance: dict[str, float], apart: float) -> None:
+def agree(
+    ours: SpringState, theirs: SpringState, tolerance: dict[str, float], apart: float
+) -> None:
     """All but a fraction `apart` of states agree."""
-    for what, off in errors(*pair).items():
+    for what, off in errors(ours, theirs).items():
         assert np.isfinite(off).all()
         assert (off > tolerance[what]).mean() <= apart, (what, np.quantile(off, [0.5, 0.99, 1.0]))
 
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_frame_is_as_brax_makes_it(name: str) -> None:
-    agree(replay(name)[1].frame, FRAME_TOLERANCE, apart=0.0)
+    agree(ours_after(name, 1), replay(name).after_frame, FRAME_TOLERANCE, apart=0.0)
 
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_step_is_as_brax_makes_it(name: str) -> None:
-    agree(replay(name)[1].step, STEP_TOLERANCE, apart=0.005)
+    ours = ours_after(name, robot(name)._n_frames)
+    agree(ours, replay(name).after_step, STEP_TOLERANCE, apart=0.005)
 
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_the_replay_visits_contacts_limits_and_speed(name: str) -> None:
     """Else the tests above would compare too little."""
-    states, sys = replay(name)[1].states, robot(name).sys
+    states, sys = replay(name).before, robot(name).sys
     assert states.q.shape[0] * states.q.shape[1] >= 1000
     low, high = (np.asarray(side)[-6:] for side in sys.dof.limit)
     joints = states.q[..., -6:]
@@ -205,7 +229,10 @@ def touches(states: SpringState, sys: Any, geom: int) -> np.ndarray:
 
 @pytest.mark.parametrize("name", ROBOTS)
 def test_a_reset_is_as_brax_makes_it(name: str) -> None:
-    ours, theirs = replay(name)[0]
+    theirs = replay(name).resets
+    reset = jax.vmap(lambda q, qd: spring.init(robot(name).sys, q, qd))
+    with jax.disable_jit():
+        ours = reset(jnp.asarray(theirs.q), jnp.asarray(theirs.qd))
     for a, b in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=2e-6)
 
@@ -213,18 +240,26 @@ def test_a_reset_is_as_brax_makes_it(name: str) -> None:
 @pytest.mark.usefixtures("strict_dtypes")
 @pytest.mark.parametrize("name", ROBOTS)
 def test_what_is_known_while_tracing_only_saves_work(name: str) -> None:
-    """The whole system as an argument, instead of the numbers that variations change."""
-    env = robot(name)
-    state = jax.tree.map(lambda leaf: jnp.asarray(leaf[:, -1]), replay(name)[1].states)
-    actions = jax.random.uniform(jax.random.key(2), (NUM_ENVS, env.sys.act_size()), minval=-1.0)
+    """All of the system is traced. Without compiling, which takes long if nothing is known."""
+    found = replay(name)
+    state, theirs, action = jax.tree.map(
+        lambda leaf: jnp.asarray(leaf[:, -1]), (found.before, found.after_frame, found.actions)
+    )
+    base = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * NUM_ENVS), robot(name).sys)
+    systems = base.tree_replace(mixed(name))
 
-    def step(sys: Any, state: SpringState, action: jax.Array) -> SpringState:
-        return spring.step(sys, state, action, 2)
+    def one(sys: Any, state: SpringState, action: jax.Array) -> tuple[SpringState, SpringState]:
+        return spring.init(sys, state.q, state.qd), spring.step(sys, state, action, 1)
 
-    known = jax.jit(jax.vmap(lambda s, a: step(env.sys, s, a)))(state, actions)
-    traced = jax.jit(jax.vmap(step, in_axes=(None, 0, 0)))(env.sys, state, actions)
-    pair = jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], (traced, known))
-    agree(pair, STEP_TOLERANCE, apart=0.0)
+    with jax.disable_jit():
+        resets, ours = jax.vmap(one)(systems, state, action)
+        known = jax.vmap(lambda q, qd: spring.init(robot(name).sys, q, qd))(state.q, state.qd)
+    agree(*with_step_axis(ours, theirs), FRAME_TOLERANCE, apart=0.0)
+    agree(*with_step_axis(resets, known), FRAME_TOLERANCE, apart=0.0)
+
+
+def with_step_axis(*states: SpringState) -> list[SpringState]:
+    return [jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], state) for state in states]
 
 
 def test_angles() -> None:

@@ -59,7 +59,7 @@ def init(sys: System, q: Array, qd: Array) -> SpringState:
     return _pack(robot, _forward(robot, q, qd), q, qd)
 
 
-def step(sys: System, state: SpringState, act: Array, num_frames: int) -> SpringState:
+def step(sys: System, state: SpringState, act: Array, num_frames: int | Array) -> SpringState:
     """`num_frames` physics frames under the same action."""
     robot = _robot(sys)
     motors = [_motors(sys, link, act) for link in robot.links]
