@@ -118,4 +118,4 @@ def test_the_command_tunes_and_train_reads_its_choice(
     saved = json.loads((tmp_path / "r" / "run.json").read_text())["config"]["hyper"]
     assert saved["policy_lr"] == load_choice(tmp_path / "h.json", "cartpole").policy_lr
     assert saved["entropy"] == 0.5
-    assert jax.local_device_count() == 2
+    assert jax.local_device_count() == 4
