@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache, partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ import numpy as np
 
 from slackline.adapt.adapter import MAX_CANDIDATES
 from slackline.adapt.episodes import episode_returns
-from slackline.envs.api import Array, Params
+from slackline.envs.api import Array, Env, Params
 from slackline.errors import SlacklineError, require_count
 from slackline.learn.distributions import distribution_of
 from slackline.learn.learner import one_by_one
@@ -107,14 +107,16 @@ def adapt_many(
             f"{total:,} episodes were asked for; at most {MAX_EPISODES:,} fit in one call: "
             "lower shots or episodes"
         )
-    params = suite.params_of(variations)
+    params = jax.tree.leaves(suite.params_of(variations))
+    changing = changing_leaves(params, jax.tree.leaves(suite.env.default_params()))
+    changed = [leaf for leaf, changes in zip(params, changing, strict=True) if changes]
     policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.acting for s in subspaces])
     keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
     labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)
     num_jobs = len(variations) * max(len(candidates) * episodes, score_episodes)
     layout = layout_of(len(subspaces), suite.num_blocks(num_jobs))
-    run = _program(suite, first.method, layout, episodes, score_episodes)
-    found = run(policies, keys, params, labels, jnp.asarray(candidates))
+    run = _program(suite, first.method, layout, changing, episodes, score_episodes)
+    found = run(policies, keys, changed, labels, jnp.asarray(candidates))
     result = KShot(candidates, *map(np.asarray, found))
     for i, variation in enumerate(variations):
         if not (np.isfinite(result.returns[:, i]).all() and np.isfinite(result.scores[:, i]).all()):
@@ -123,6 +125,39 @@ def adapt_many(
                 "the simulation broke down, and nothing can be chosen from it"
             )
     return result
+
+
+def changing_leaves(stacked: list[Any], standard: list[Any]) -> tuple[bool, ...]:
+    """Which leaves of the environment's parameters differ from the standard in any variation.
+
+    The others become constants of the program, which then compiles to less: a robot's system has
+    dozens of leaves, most of them zeros and ones.
+    """
+    pairs = zip(stacked, standard, strict=True)
+    return tuple(not bool(np.all(np.asarray(x) == np.asarray(y)[None])) for x, y in pairs)
+
+
+class Partly(Env):
+    """An environment whose parameters are only those leaves that some variation changes."""
+
+    def __init__(self, env: Env, changing: tuple[bool, ...]):
+        self.env, self.changing = env, changing
+        self.observation_size, self.action = env.observation_size, env.action
+
+    def default_params(self) -> list[Any]:
+        leaves = jax.tree.leaves(self.env.default_params())
+        return [leaf for leaf, changes in zip(leaves, self.changing, strict=True) if changes]
+
+    def complete(self, params: list[Any]) -> Params:
+        leaves, tree = jax.tree.flatten(self.env.default_params())
+        rest, pairs = iter(params), zip(leaves, self.changing, strict=True)
+        return tree.unflatten([next(rest) if changes else leaf for leaf, changes in pairs])
+
+    def reset(self, key: Array, params: list[Any]) -> tuple[Array, Any]:
+        return self.env.reset(key, self.complete(params))
+
+    def step(self, key: Array, state: Any, action: Array, params: list[Any]) -> Any:
+        return self.env.step(key, state, action, self.complete(params))
 
 
 class Jobs(NamedTuple):
@@ -135,10 +170,15 @@ class Jobs(NamedTuple):
 
 @lru_cache(maxsize=32)
 def _program(
-    suite: Suite, method: Method, layout: Layout, episodes: int, score_episodes: int
+    suite: Suite,
+    method: Method,
+    layout: Layout,
+    changing: tuple[bool, ...],
+    episodes: int,
+    score_episodes: int,
 ) -> Callable[..., tuple[Array, Array, Array]]:
     """The compiled K-shot program; its inputs say how many candidates and variations there are."""
-    distribution = distribution_of(suite.env.action)
+    distribution, env = distribution_of(suite.env.action), Partly(suite.env, changing)
 
     def one_seed(
         policy: MLP, key: Array, params: Params, labels: Array, candidates: Array
@@ -173,7 +213,7 @@ def _program(
             return distribution.to_env(distribution.mode(outputs))
 
         own = jax.tree.map(lambda leaf: leaf[jobs.variation], params)
-        return episode_returns(suite.env, suite.horizon, actions, own, jobs.key)
+        return episode_returns(env, suite.horizon, actions, own, jobs.key)
 
     each = layout.each(one_seed, (0, 0, None, None, None))
     return compiled(each, layout, (SEED, SEED, WHOLE, WHOLE, WHOLE), SEED)
