@@ -44,7 +44,7 @@ class Replay(NamedTuple):
     """What Brax does, by environment and (but for resets) by step."""
 
     resets: SpringState
-    actions: np.ndarray
+    actions: Any
     before: SpringState
     after_frame: SpringState
     after_step: SpringState
@@ -111,11 +111,11 @@ def replay(name: str) -> Replay:
 
     def one(key: jax.Array, varied: dict[str, Any]) -> Replay:
         sys = env.sys.tree_replace(varied)
-        start_key, action_key, push_key, speed_key = jax.random.split(key, 4)
-        start = env.reset(start_key).pipeline_state
-        push = jax.random.normal(push_key, start.qd.shape)
-        push = push * jax.random.uniform(speed_key, maxval=4.0)
-        state = pipeline.init(sys, start.q, start.qd + push)
+        noise_key, action_key, push_key, speed_key = jax.random.split(key, 4)
+        noise = jax.random.uniform(noise_key, sys.init_q.shape, minval=-0.1, maxval=0.1)
+        speed = jax.random.uniform(speed_key, minval=0.1, maxval=4.0)  # resets of both have 0.1
+        push = speed * jax.random.normal(push_key, (sys.qd_size(),))
+        state = pipeline.init(sys, sys.init_q + noise, push)
         size = (NUM_STEPS // 5, env.sys.act_size())
         held = jax.random.uniform(action_key, size, minval=-1.3, maxval=1.3)
         actions = jnp.repeat(held, 5, axis=0)
@@ -254,12 +254,12 @@ def test_what_is_known_while_tracing_only_saves_work(name: str) -> None:
     with jax.disable_jit():
         resets, ours = jax.vmap(one)(systems, state, action)
         known = jax.vmap(lambda q, qd: spring.init(robot(name).sys, q, qd))(state.q, state.qd)
-    agree(*with_step_axis(ours, theirs), FRAME_TOLERANCE, apart=0.0)
-    agree(*with_step_axis(resets, known), FRAME_TOLERANCE, apart=0.0)
+    agree(with_step_axis(ours), with_step_axis(theirs), FRAME_TOLERANCE, apart=0.0)
+    agree(with_step_axis(resets), with_step_axis(known), FRAME_TOLERANCE, apart=0.0)
 
 
-def with_step_axis(*states: SpringState) -> list[SpringState]:
-    return [jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], state) for state in states]
+def with_step_axis(state: SpringState) -> SpringState:
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[:, None], state)
 
 
 def test_angles() -> None:
