@@ -48,8 +48,11 @@ def paper_ratio(suite: str, method: str, shots: int) -> float | None:
     """How many times the single policy's average the paper's method reaches.
 
     Of its cells, negative returns counted as zero: that is how its own averages of the Ant come
-    about. None where it has not all of the cells, or returns are negative by nature.
+    about. None where it has not all of the cells, or returns are negative by nature, and for the
+    single policy itself.
     """
+    if method == "single":
+        return None
     pairs = [
         (cells.get("single"), cells.get(method) or cells.get(_default_beta(method)))
         for cells in _rows(suite, shots).values()

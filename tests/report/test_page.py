@@ -14,7 +14,7 @@ from fake_store import VARIATIONS, Store
 from plotly.offline import get_plotlyjs
 
 from slackline.errors import SlacklineError
-from slackline.paper import CITATION, paper_average, paper_score
+from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
 from slackline.report.figures import differing_preferences, draw_figures
 from slackline.report.markup import Html, element, script_json
 from slackline.report.page import best_of, write_page
@@ -106,6 +106,10 @@ def test_table_holds_averages_and_iqm(pair: Store) -> None:
         assert cell
         assert cell[1] == f"{iqm:.1f}"
         assert float(cell[2]) <= iqm <= float(cell[3])
+    line, single = (pair.fresh[m, 10].astype(float)[:, 1:].mean() for m in ("lop", "single"))
+    ratio, theirs = found["Ratio to Single"][2:]
+    assert ratio.startswith(f"{line / single:.2f} [")
+    assert theirs == f"{paper_ratio('cartpole', 'lop', 10):.2f}"
 
 
 def test_table_names_the_changes_and_whose_numbers(pair: Store) -> None:

@@ -70,6 +70,9 @@ class Ratio(NamedTuple):
     low: float
     high: float
 
+    def __str__(self) -> str:
+        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
 
 def ratio(
     matrix: np.ndarray, base: np.ndarray, *, resamples: int = 10_000, seed: int = 0

@@ -10,7 +10,7 @@ from slackline.bench.stats import Summary, iqm, iqm_interval, summarise
 from slackline.envs.maze import Maze
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
-from slackline.paper import CITATION, paper_average, paper_score
+from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
 from slackline.report.charts import (
     Figure,
     adapting_methods,
@@ -222,7 +222,7 @@ def score_table(result: SuiteResult, shots: int) -> Html:
     methods, paper = result.methods(shots), has_paper(result, shots)
     body = [variation_row(result, name, shots, paper) for name in result.variations(shots)]
     foot = [average_row(result, shots, paper), iqm_row(result, shots, paper)]
-    foot += train_row(result, shots, paper)
+    foot += ratio_row(result, shots, paper) + train_row(result, shots, paper)
     caption = f"{result.suite.title}: return on fresh episodes after adapting with K = {shots}"
     table = element(
         "table",
@@ -319,6 +319,22 @@ def iqm_row(result: SuiteResult, shots: int, paper: bool) -> Html:
         cells.append(f"{values[-1]:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]")
     quoted = [""] * len(cells) if paper else None
     return table_row("IQM", "with 95 % interval", cells, quoted, best_of(values, digits))
+
+
+def ratio_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
+    """How many times the single policy's average, where that means anything."""
+    names = [method.name for method in result.methods(shots)]
+    found = [result.ratio_to_single(name, shots) for name in names]
+    if not any(found):
+        return []
+    theirs = [paper_ratio(result.suite.name, name, shots) for name in names]
+    quoted = [
+        "–" if t is None or n == "single" else f"{t:.2f}"
+        for t, n in zip(theirs, names, strict=True)
+    ]
+    small = "of the averages, with 95 % interval"
+    cells = [str(ratio or "–") for ratio in found]
+    return [table_row("Ratio to Single", small, cells, quoted if paper else None, set())]
 
 
 def train_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:

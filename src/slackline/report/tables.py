@@ -9,7 +9,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from slackline.bench.stats import Ratio, Summary, iqm, iqm_interval, seed_scores, summarise
+from slackline.bench.stats import Summary, iqm, iqm_interval, seed_scores, summarise
 from slackline.methods.latent import Latent
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
@@ -69,7 +69,7 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
                 plus_minus(average),
                 f"{average.standard_error:.1f}",
                 f"{iqm(matrix):.1f} [{low:.1f}, {high:.1f}]",
-                show_ratio(result.ratio_to_single(method.name, shots)),
+                str(result.ratio_to_single(method.name, shots) or "–"),
                 "–" if trained is None else plus_minus(summarise(trained)),
             ]
         )
@@ -85,12 +85,8 @@ def paper_column(suite: str, method: str, variations: list[str], shots: int) -> 
         return []
     cells = [f"{score.mean:g} ± {score.std:g}" if score else "–" for score in scores]
     ratio = paper_ratio(suite, method, shots)
-    times = "" if ratio is None or method == "single" else f"{ratio:.2f}"
+    times = "" if ratio is None else f"{ratio:.2f}"
     return [["paper", *cells, "–" if average is None else f"{average:g}", "", "", times, ""]]
-
-
-def show_ratio(found: Ratio | None) -> str:
-    return "–" if found is None else f"{found.value:.2f} [{found.low:.2f}, {found.high:.2f}]"
 
 
 def benchmark_table(result: SuiteResult, shots: int) -> Table:
