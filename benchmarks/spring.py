@@ -1,11 +1,12 @@
-"""How fast our spring physics is against Brax's own, stepping alone. Keep the machine idle.
+"""How fast our spring physics is against Brax's own, stepping alone: steps per processor second.
 
     taskset -c 0 python benchmarks/spring.py [--quick] [--traced] [--out FILE]
 
 Both take the same random actions from the same states, in turns; the best time of each counts.
-XLA may spread one program over several threads: `taskset` keeps it to one core. Of the system only
-what variations change is an argument of our program. With --traced all of it is: less is known
-while compiling, so that takes longer and runs slower.
+XLA may spread one program over several threads: `taskset` keeps it to one core, and all times are
+processor time, so other programs on the machine disturb it little. Of the system only what
+variations change is an argument of our program. With --traced all of it is: less is known while
+compiling, so that takes longer and runs slower.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ def leaf(sys: Any, path: str) -> Any:
 
 
 def seconds(work: Callable[[], Any]) -> float:
-    begun = time.perf_counter()
+    """Of processor time, summed over threads: what other programs take does not count."""
+    begun = time.process_time()
     jax.block_until_ready(work())
-    return time.perf_counter() - begun
+    return time.process_time() - begun
 
 
 class Contender:
