@@ -27,6 +27,13 @@ def strict_dtypes() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _forget_compiled_programs() -> Iterator[None]:
+    """Hundreds of them would fill the memory of a small machine; files share hardly any."""
+    yield
+    jax.clear_caches()
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="also run the tests marked slow")
 
