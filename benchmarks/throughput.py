@@ -31,7 +31,7 @@ import slackline as sl
 from slackline.cli.options import default_devices
 from slackline.learn.collect import Running, collect, start
 from slackline.learn.learner import Learner
-from slackline.learn.program import Program, over_seeds
+from slackline.learn.program import SEED, WHOLE, Program, compiled, layout_of
 from slackline.training import configure, run_training
 
 SUITE = "cartpole"
@@ -63,8 +63,9 @@ def env_only(budget: float) -> Contender:
         one = partial(start, env=suite.env, params=params, latent=latent, num_envs=hyper.num_envs)
         return jax.vmap(one)(keys), keys
 
-    state = over_seeds(SEEDS, begin, "s")(jax.random.split(jax.random.key(0), SEEDS))
-    run = over_seeds(SEEDS, many, "s-", run_long=True)
+    layout = layout_of(SEEDS)
+    state = compiled(begin, layout, (SEED,), SEED)(jax.random.split(jax.random.key(0), SEEDS))
+    run = compiled(many, layout, (SEED, WHOLE), SEED, run_long=True)
 
     def advance(iterations: int) -> Any:
         nonlocal state

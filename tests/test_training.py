@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -181,22 +182,31 @@ def test_discriminators_minibatches_and_members_resume_bit_identically(
     assert_same_run(tmp_path / "cut", tmp_path / "whole")
 
 
-def test_a_weight_that_is_no_number_is_never_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def after_third_stride(
+    monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Any, Any], tuple[Any, Any]]
 ) -> None:
-    """A NaN born in a stride's last update shows in no loss of that stride."""
+    """Let `spoil` change the state and progress that the third stride of a training returns."""
     real, count = Program.advance, 0
 
     def advance(program: Program, state: Any, iterations: int) -> Any:
         nonlocal count
         count += 1
         state, progress = real(program, state, iterations)
-        if count == 3:
-            spoiled = jax.tree.map(lambda x: x * np.float32(np.nan), state.networks.policy)
-            state = state._replace(networks=state.networks._replace(policy=spoiled))
-        return state, progress
+        return spoil(state, progress) if count == 3 else (state, progress)
 
     monkeypatch.setattr(Program, "advance", advance)
+
+
+def test_a_weight_that_is_no_number_is_never_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A NaN born in a stride's last update shows in no loss of that stride."""
+
+    def spoil(state: Any, progress: Any) -> Any:
+        spoiled = jax.tree.map(lambda x: x * np.float32(np.nan), state.networks.policy)
+        return state._replace(networks=state.networks._replace(policy=spoiled)), progress
+
+    after_third_stride(monkeypatch, spoil)
     with pytest.raises(SlacklineError, match=r"diverged at step 96: a weight of seed 3"):
         run_training(config(), tmp_path / "run", checkpoint_seconds=0.0)
     assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] == 4
@@ -317,23 +327,17 @@ def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(
     whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The third stride brings NaN: the second one's checkpoint stays, and resuming works."""
-    real, count = Program.advance, 0
 
-    def advance(program: Program, state: Any, iterations: int) -> Any:
-        nonlocal count
-        count += 1
-        state, progress = real(program, state, iterations)
-        if count == 3:
-            bad = progress.losses._replace(critic=progress.losses.critic * np.array([1.0, np.nan]))
-            progress = progress._replace(losses=bad)
-        return state, progress
+    def spoil(state: Any, progress: Any) -> Any:
+        bad = progress.losses._replace(critic=progress.losses.critic * np.array([1.0, np.nan]))
+        return state, progress._replace(losses=bad)
 
     out = tmp_path / "run"
-    monkeypatch.setattr(Program, "advance", advance)
+    after_third_stride(monkeypatch, spoil)
     with pytest.raises(SlacklineError, match=r"diverged at step 96: critic of seed 4 .*kept in"):
         run_training(config(), out, checkpoint_seconds=0.0)
     assert read_tensors(out / "checkpoint.safetensors")[1]["iteration"] == 4
-    monkeypatch.setattr(Program, "advance", real)
+    monkeypatch.undo()
     run_training(config(), out, resume=True)
     assert_same_run(out, whole)
 

@@ -62,8 +62,8 @@ class Policy:
 
     def __call__(self, observation: Any) -> Any:
         """The deterministic action: an int (or an array of them) for discrete actions."""
-        mode = self._distribution.mode(self.outputs(observation))  # type: ignore[arg-type]
-        action = np.asarray(self._distribution.to_env(mode))
+        outputs: Any = self.outputs(observation)
+        action = np.asarray(self._distribution.greedy(outputs))
         return int(action) if action.ndim == 0 else action
 
 
@@ -86,6 +86,12 @@ class Subspace:
     def acting(self) -> MLP:
         """The anchors as they act on raw observations: the normaliser folded in."""
         return self.policy if self.normaliser is None else self.normaliser.folded_into(self.policy)
+
+    def networks_at(self, zs: np.ndarray) -> MLP:
+        """The plain networks at several z (K, size), stacked along a leading axis K."""
+        conditioning, latent = self.method.conditioning, self.method.latent
+        acting = jax.tree.map(jax.numpy.asarray, self.acting)
+        return jax.vmap(lambda z: conditioning.at(latent, acting, z))(jax.numpy.asarray(zs))
 
     def at(self, z: Any = None) -> Policy:
         """The policy at z. For a line one number in [0, 1] will do; for one policy, nothing."""

@@ -141,7 +141,7 @@ def _evaluate(task: TrainTask, policy: MLP, seen: Moments | tuple[()], key: Arra
     acting = seen.frozen().folded_into(policy) if seen else policy
 
     def act(observation: Array) -> Array:
-        return distribution.to_env(distribution.mode(acting(observation)))
+        return distribution.greedy(acting(observation))
 
     everywhere = jax.tree.map(
         lambda x: jnp.broadcast_to(x, (EVALUATION_EPISODES, *jnp.shape(x))), params

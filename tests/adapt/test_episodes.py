@@ -30,7 +30,7 @@ def played(env: Env, horizon: int, policy: MLP, params: Any, keys: jax.Array) ->
     same = jax.tree.map(lambda x: jnp.broadcast_to(x, (num, *jnp.shape(x))), params)
 
     def act(observation: jax.Array) -> jax.Array:
-        return distribution.to_env(distribution.mode(policy(observation)))
+        return distribution.greedy(policy(observation))
 
     return episode_returns(env, horizon, act, same, keys)
 

@@ -14,7 +14,7 @@ from slackline.envs.cartpole import CartPole
 from slackline.envs.pendulum import Pendulum
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
-from slackline.learn.program import Layout, Program, Progress, layout_of, over_seeds
+from slackline.learn.program import SEED, WHOLE, Layout, Program, Progress, compiled, layout_of
 from slackline.methods.catalogue import CATALOGUE
 from slackline.store.files import to_tensors
 
@@ -162,7 +162,8 @@ def test_the_first_unsound_step_is_counted(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize(("num_seeds", "devices"), [(1, 1), (2, 2), (3, 3), (6, 3), (4, 4)])
 def test_seeds_are_split_over_as_many_devices_as_divide_them(num_seeds: int, devices: int) -> None:
-    double = over_seeds(num_seeds, lambda x, factor: x * factor, "s-")
+    layout = layout_of(num_seeds)
+    double = compiled(lambda x, factor: x * factor, layout, (SEED, WHOLE), SEED)
     result = double(np.arange(float(num_seeds), dtype=np.float32), np.float32(2.0))
     assert len(result.sharding.device_set) == devices
     np.testing.assert_array_equal(result, 2.0 * np.arange(num_seeds))

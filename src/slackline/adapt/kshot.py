@@ -107,16 +107,15 @@ def adapt_many(
             f"{total:,} episodes were asked for; at most {MAX_EPISODES:,} fit in one call: "
             "lower shots or episodes"
         )
-    params = jax.tree.leaves(suite.params_of(variations))
-    changing = changing_leaves(params, jax.tree.leaves(suite.env.default_params()))
-    changed = [leaf for leaf, changes in zip(params, changing, strict=True) if changes]
+    params = suite.params_of(variations)
+    env = Partly(suite.env, changing_leaves(params, suite.env.default_params()))
     policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.acting for s in subspaces])
     keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
     labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)
     num_jobs = len(variations) * max(len(candidates) * episodes, score_episodes)
     layout = layout_of(len(subspaces), suite.num_blocks(num_jobs))
-    run = _program(suite, first.method, layout, changing, episodes, score_episodes)
-    found = run(policies, keys, changed, labels, jnp.asarray(candidates))
+    run = _program(suite, first.method, layout, env.changing, episodes, score_episodes)
+    found = run(policies, keys, env.part_of(params), labels, jnp.asarray(candidates))
     result = KShot(candidates, *map(np.asarray, found))
     for i, variation in enumerate(variations):
         if not (np.isfinite(result.returns[:, i]).all() and np.isfinite(result.scores[:, i]).all()):
@@ -127,13 +126,13 @@ def adapt_many(
     return result
 
 
-def changing_leaves(stacked: list[Any], standard: list[Any]) -> tuple[bool, ...]:
+def changing_leaves(stacked: Params, standard: Params) -> tuple[bool, ...]:
     """Which leaves of the environment's parameters differ from the standard in any variation.
 
     The others become constants of the program, which then compiles to less: a robot's system has
     dozens of leaves, most of them zeros and ones.
     """
-    pairs = zip(stacked, standard, strict=True)
+    pairs = zip(jax.tree.leaves(stacked), jax.tree.leaves(standard), strict=True)
     return tuple(not bool(np.all(np.asarray(x) == np.asarray(y)[None])) for x, y in pairs)
 
 
@@ -145,8 +144,11 @@ class Partly(Env):
         self.observation_size, self.action = env.observation_size, env.action
 
     def default_params(self) -> list[Any]:
-        leaves = jax.tree.leaves(self.env.default_params())
-        return [leaf for leaf, changes in zip(leaves, self.changing, strict=True) if changes]
+        return self.part_of(self.env.default_params())
+
+    def part_of(self, params: Params) -> list[Any]:
+        pairs = zip(jax.tree.leaves(params), self.changing, strict=True)
+        return [leaf for leaf, changes in pairs if changes]
 
     def complete(self, params: list[Any]) -> Params:
         leaves, tree = jax.tree.flatten(self.env.default_params())
@@ -210,7 +212,7 @@ def _program(
     def play(policy: MLP, params: Params, jobs: Jobs) -> Array:
         def actions(observation: Array) -> Array:
             outputs = method.conditioning.outputs(method.latent, policy, observation, jobs.z)
-            return distribution.to_env(distribution.mode(outputs))
+            return distribution.greedy(outputs)
 
         own = jax.tree.map(lambda leaf: leaf[jobs.variation], params)
         return episode_returns(env, suite.horizon, actions, own, jobs.key)

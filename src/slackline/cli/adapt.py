@@ -12,7 +12,6 @@ import tyro
 
 from slackline.cli.options import Count, Devices, Spread, parse_as, set_up_jax
 from slackline.cli.progress import waiting
-from slackline.errors import SlacklineError
 from slackline.store.run import RunFolder
 from slackline.suites import suite as find_suite
 
@@ -49,8 +48,7 @@ class Adapt:
         set_up_jax(self.devices)
         run = RunFolder(self.path)
         suite = find_suite(run.config().suite)
-        if not run.finished():
-            raise SlacklineError(f"{self.path}: is not trained to the end yet; resume it first")
+        run.insist_on_finished()
         names = list(dict.fromkeys(self.variation)) or None
         for name in self.variation:
             suite.variation(name)

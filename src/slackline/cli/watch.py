@@ -66,8 +66,7 @@ class Watch:
         set_up_jax(self.devices)
         run = RunFolder(self.path)
         suite = find_suite(run.config().suite)
-        if not run.finished():
-            raise SlacklineError(f"{self.path}: is not trained to the end yet; resume it first")
+        run.insist_on_finished()
         variation, subspace = suite.variation(self.variation), self.subspace(run)
         zs = self.zs(subspace.method.latent)
         if self.every is not None:

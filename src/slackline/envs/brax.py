@@ -28,7 +28,7 @@ from slackline.envs.api import Array, Continuous, Env
 from slackline.errors import SlacklineError, unknown
 
 BACKENDS = ("spring", "positional", "generalized")
-"""Brax's physics engines; the first is by far the fastest."""
+"""Brax's physics engines; the first, by far the fastest, is meant by a robot's bare name."""
 
 RESET_NOISE = 0.1
 """Half-width of the uniform noise on positions, and standard deviation of that on velocities."""

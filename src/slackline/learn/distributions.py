@@ -38,6 +38,10 @@ class Distribution(abc.ABC):
     @abc.abstractmethod
     def entropy(self, outputs: Array, std: float | Array) -> Array: ...
 
+    def greedy(self, outputs: Array) -> Array:
+        """The deterministic action as the environment takes it; also works on NumPy arrays."""
+        return self.to_env(self.mode(outputs))
+
 
 @dataclass(frozen=True)
 class Categorical(Distribution):

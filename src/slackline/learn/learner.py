@@ -14,11 +14,12 @@ import jax.numpy as jnp
 import optax
 
 from slackline.envs.api import Array, Env
+from slackline.learn import across
 from slackline.learn.collect import Episodes, Running, Transition, collect, start
 from slackline.learn.distributions import Distribution, distribution_of
 from slackline.learn.hyper import Hyper
 from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
-from slackline.learn.normalise import Moments, no_moments, total
+from slackline.learn.normalise import Moments, no_moments
 from slackline.methods.method import Method
 from slackline.networks import MLP, init_mlp
 
@@ -136,9 +137,8 @@ class Learner:
 
     def of_all_blocks(self, episodes: Episodes) -> Episodes:
         """One summary from the blocks' (blocks,), those of other devices included."""
-        sums = jax.tree.map(lambda x: total(jnp.sum(x, axis=0), self.axis), episodes)
-        sound = jnp.min(episodes.sound)
-        return sums._replace(sound=sound if self.axis is None else jax.lax.pmin(sound, self.axis))
+        sums = jax.tree.map(lambda x: across.total(jnp.sum(x, axis=0), self.axis), episodes)
+        return sums._replace(sound=across.least(jnp.min(episodes.sound), self.axis))
 
     def collect(
         self, key: Array, running: Running, state: TrainState, hyper: Hyper
@@ -229,7 +229,7 @@ class Learner:
             else:
                 surrogate = a2c_surrogate(log_prob, advantage)
             entropy = jnp.mean(self.distribution.entropy(outputs, hyper.action_std))
-            action = self.distribution.to_env(self.distribution.mode(outputs))
+            action = self.distribution.greedy(outputs)
             penalty = auxiliary.policy_loss(networks.auxiliary, latent, policy, steps, action)
             total = surrogate - hyper.entropy * entropy + penalty
             return total, (surrogate, entropy, penalty, action)
@@ -246,7 +246,7 @@ class Learner:
         guess, auxiliary_gradient = jax.value_and_grad(auxiliary_loss)(networks.auxiliary)
         losses = Losses(surrogate, entropy, penalty, error, guess)
         gradients = (policy_gradient, critic_gradient, auxiliary_gradient)
-        gradients, losses = mean_over_devices((gradients, losses), self.axis)
+        gradients, losses = across.mean((gradients, losses), self.axis)
         moved = [
             descend(adam, gradient, network, memory)
             for adam, gradient, network, memory in zip(
@@ -279,10 +279,6 @@ def one_by_one(function: Callable[[Any], Any], blocks: Any) -> Any:
 def merge_blocks(x: Array) -> Array:
     """(blocks, rows, ...) -> (blocks × rows, ...)"""
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
-
-
-def mean_over_devices(tree: Any, axis: str | None) -> Any:
-    return tree if axis is None else jax.lax.pmean(tree, axis)
 
 
 def adams(hyper: Hyper) -> tuple[optax.GradientTransformation, ...]:

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from slackline.envs.api import Array
+from slackline.learn import across
 
 
 def gae(
@@ -40,11 +41,9 @@ def gae(
 def normalise(advantage: Array, axis: str | None = None) -> Array:
     """Mean 0, standard deviation 1 over the whole array, and over the devices of `axis`."""
 
-    def mean(x: Array) -> Array:
-        return jnp.mean(x) if axis is None else jax.lax.pmean(jnp.mean(x), axis)
-
-    centred = advantage - mean(advantage)
-    return centred / (jnp.sqrt(mean(jnp.square(centred))) + 1e-8)
+    centred = advantage - across.mean(jnp.mean(advantage), axis)
+    variance = across.mean(jnp.mean(jnp.square(centred)), axis)
+    return centred / (jnp.sqrt(variance) + 1e-8)
 
 
 def a2c_surrogate(log_prob: Array, advantage: Array) -> Array:

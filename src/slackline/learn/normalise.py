@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from slackline.envs.api import Array
+from slackline.learn import across
 from slackline.networks import MLP, Layer
 
 SMALLEST_STD = 1e-3
@@ -36,9 +36,10 @@ class Moments(NamedTuple):
         """The moments with a batch (..., size) merged in, the whole of it where `axis` shares it
         out among devices."""
         batch = observations.reshape(-1, observations.shape[-1])
-        num = total(jnp.float32(batch.shape[0]), axis)
-        mean = total(jnp.sum(batch, axis=0), axis) / num
-        deviations = total(jnp.sum(jnp.square(batch - self._like(mean, batch)), axis=0), axis)
+        num = across.total(jnp.float32(batch.shape[0]), axis)
+        mean = across.total(jnp.sum(batch, axis=0), axis) / num
+        squared = jnp.square(batch - self._like(mean, batch))
+        deviations = across.total(jnp.sum(squared, axis=0), axis)
         count, shift = self.count + num, mean - self.mean
         return Moments(
             count,
@@ -56,11 +57,6 @@ class Moments(NamedTuple):
 
 def no_moments(size: int) -> Moments:
     return Moments(jnp.zeros(()), jnp.zeros(size), jnp.zeros(size))
-
-
-def total(x: Array, axis: str | None) -> Array:
-    """The sum over the devices of a mesh axis."""
-    return x if axis is None else jax.lax.psum(x, axis)
 
 
 class Normaliser(NamedTuple):

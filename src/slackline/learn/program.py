@@ -175,14 +175,3 @@ def compiled(
     )
     options = {} if run_long else {"xla_backend_optimization_level": 1}
     return jax.jit(sharded, compiler_options=options)
-
-
-def over_seeds(
-    num_seeds: int, function: Callable[..., Any], axes: str, *, run_long: bool = False
-) -> Callable[..., Any]:
-    """Jit `function` with the arguments marked "s" split by seed over as many devices as divide S.
-
-    Arguments marked "-" are the same everywhere. Every output is split by seed.
-    """
-    specs = tuple(SEED if axis == "s" else WHOLE for axis in axes)
-    return compiled(function, layout_of(num_seeds), specs, SEED, run_long=run_long)

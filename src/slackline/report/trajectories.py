@@ -72,8 +72,7 @@ def walks(subspace: Subspace, shots: int) -> Walks:
     params = suite.params_of(variations)
     zs = subspace.method.latent.candidates(shots)
     labels = labels_of(subspace.method.latent, zs)
-    method, policy = subspace.method, jax.tree.map(jnp.asarray, subspace.policy)
-    networks = jax.vmap(lambda z: method.conditioning.at(method.latent, policy, z))(jnp.asarray(zs))
+    networks = subspace.networks_at(zs)
 
     def one(params: MazeParams, network: MLP) -> tuple[Array, Array, Array]:
         return walk(suite, network, params)
@@ -100,7 +99,7 @@ def walk(suite: Suite, network: MLP, params: MazeParams) -> tuple[Array, Array, 
 
     def step(carry: tuple[Any, ...]) -> tuple[Any, ...]:
         time, observation, state, visits, total, _ = carry
-        action = distribution.to_env(distribution.mode(network(observation)))
+        action = distribution.greedy(network(observation))
         observation, state, reward, arrived = env.step(key, state, action, params)
         visits = visits.at[state.row, state.column].add(1)
         return time + 1, observation, state, visits, total + reward, arrived

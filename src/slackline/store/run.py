@@ -192,6 +192,10 @@ class RunFolder:
     def finished(self) -> bool:
         return self.read().get("finished") is True
 
+    def insist_on_finished(self) -> None:
+        if not self.finished():
+            raise SlacklineError(f"{self.path}: is not trained to the end yet; resume it first")
+
     def finish(self, seconds: float) -> None:
         """Mark the training as complete."""
         values = self.read()

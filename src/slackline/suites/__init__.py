@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from slackline.envs.brax import BACKENDS
 from slackline.errors import unknown
 from slackline.suites.suite import Suite
 
@@ -12,16 +13,13 @@ NAMES = ("cartpole", "acrobot", "pendulum", "pendulum-continuous", "maze2d", "ha
 ROBOTS = ("halfcheetah", "ant")
 """Suites that exist once more for each of Brax's other engines: `ant-positional` and so on."""
 
-ENGINES = ("spring", "positional", "generalized")
-"""Brax's physics engines; the first is the one meant by a robot's bare name."""
-
 
 def suite(name: str) -> Suite:
     """The suite called `name`, imported on first use."""
     robot, _, engine = name.partition("-")
     if robot in ROBOTS and engine:
-        if engine not in ENGINES:
-            raise unknown(f"physics engine of {robot}", engine, ENGINES)
+        if engine not in BACKENDS:
+            raise unknown(f"physics engine of {robot}", engine, BACKENDS)
         return import_module(f"slackline.suites.{robot}").on(engine)
     if name not in NAMES:
         raise unknown("suite", name, NAMES)

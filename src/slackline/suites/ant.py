@@ -4,11 +4,11 @@ from dataclasses import replace
 from functools import cache
 
 from slackline.envs.brax import Ant
-from slackline.suites.bodies import dead_sensors
-from slackline.suites.halfcheetah import BLOCK, NOTE, varied
+from slackline.suites.bodies import dead_sensors, robot_suite
 from slackline.suites.halfcheetah import FAST as CHEETAH_FAST
+from slackline.suites.halfcheetah import NOTE, varied
 from slackline.suites.halfcheetah import PAPER as CHEETAH
-from slackline.suites.suite import Protocol, Suite, Variation
+from slackline.suites.suite import Suite, Variation
 
 PAPER = replace(CHEETAH, action_std=0.4, epochs=16, minibatches=16, discriminator_lr=1e-3)
 """The paper's table, where it is not HalfCheetah's."""
@@ -36,12 +36,9 @@ def defective(percent: int) -> Variation:
 @cache
 def on(engine: str) -> Suite:
     """The suite on one of Brax's physics engines."""
-    spring = engine == "spring"
-    return Suite(
-        name="ant" if spring else f"ant-{engine}",
-        title="Ant" if spring else f"Ant, {engine} physics",
-        env=Ant(engine),
-        horizon=1000,
+    return robot_suite(
+        Ant,
+        engine,
         variations=(
             *(
                 varied(size, what)
@@ -52,8 +49,6 @@ def on(engine: str) -> Suite:
         ),
         hyper=PAPER,
         presets={"fast": FAST},
-        protocol=Protocol(steps=10_000_000, shots=10, episodes=1, score_episodes=10),
-        block=BLOCK,
         note=NOTE + ("" if engine == "generalized" else SOFT) + MASKS,
     )
 

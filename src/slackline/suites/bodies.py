@@ -15,9 +15,21 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.brax import Array, BraxParams, HalfCheetah, System, compiled, long_axis
+from slackline.envs.brax import (
+    BACKENDS,
+    Array,
+    BraxParams,
+    HalfCheetah,
+    Robot,
+    System,
+    compiled,
+    long_axis,
+)
 from slackline.errors import SlacklineError, require_number, unknown
-from slackline.suites.suite import Variation
+from slackline.suites.suite import Protocol, Suite, Variation
+
+BLOCK = 128
+"""Robots stepped together when policies are evaluated; see benchmarks/spring.py."""
 
 Change = Callable[[BraxParams], BraxParams]
 
@@ -87,6 +99,21 @@ def dead_sensors(fraction: float, seed: int = 0) -> Change:
         return params._replace(sensors=params.sensors.at[dead].set(0.0))
 
     return change
+
+
+def robot_suite(robot: type[Robot], engine: str, **rest: Any) -> Suite:
+    """A robot on one of Brax's engines: what HalfCheetah's and Ant's suites have in common."""
+    bare = engine == BACKENDS[0]
+    name, title = robot.__name__.lower(), robot.__name__
+    return Suite(
+        name=name if bare else f"{name}-{engine}",
+        title=title if bare else f"{title}, {engine} physics",
+        env=robot(engine),
+        horizon=1000,
+        protocol=Protocol(steps=10_000_000, shots=10, episodes=1, score_episodes=10),
+        block=BLOCK,
+        **rest,
+    )
 
 
 def times(name: str, what: str, factor: float, change: Callable[[float], Change]) -> Variation:

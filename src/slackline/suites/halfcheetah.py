@@ -5,11 +5,8 @@ from functools import cache, partial
 
 from slackline.envs.brax import HalfCheetah
 from slackline.learn.hyper import Hyper
-from slackline.suites.bodies import friction, gravity, part_size, times
-from slackline.suites.suite import Protocol, Suite, Variation
-
-BLOCK = 128
-"""Robots stepped together when policies are evaluated; see benchmarks/spring.py."""
+from slackline.suites.bodies import friction, gravity, part_size, robot_suite, times
+from slackline.suites.suite import Suite, Variation
 
 FACTORS = {"Tiny": 0.5, "Small": 0.75, "Big": 1.25, "Huge": 1.5}
 
@@ -93,19 +90,14 @@ def varied(size: str, what: str) -> Variation:
 @cache
 def on(engine: str) -> Suite:
     """The suite on one of Brax's physics engines."""
-    spring = engine == "spring"
-    return Suite(
-        name="halfcheetah" if spring else f"halfcheetah-{engine}",
-        title="HalfCheetah" if spring else f"HalfCheetah, {engine} physics",
-        env=HalfCheetah(engine),
-        horizon=1000,
+    return robot_suite(
+        HalfCheetah,
+        engine,
         variations=tuple(varied(*pair) for pair in VARIED),
         extras=(varied("Huge", "Torso"),),
         hyper=PAPER,
         presets={"fast": FAST},
         options={"diayn_r": {"beta": 0.1}, "lc": {"beta": 10.0}},
-        protocol=Protocol(steps=10_000_000, shots=10, episodes=1, score_episodes=10),
-        block=BLOCK,
         note=NOTE + (EXACT if engine == "generalized" else SOFT),
     )
 

@@ -50,7 +50,7 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
     params = jax.tree.map(jnp.asarray, variation.apply(suite.env.default_params()))
     label = zlib.crc32(variation.name.encode())
     key = jax.random.fold_in(jax.random.key(subspace.seed), label)
-    networks = policies_at(subspace, zs)
+    networks = subspace.networks_at(zs)
     run = jax.jit(roll_out, static_argnums=(0, 1))
     states, rewards, ended = jax.tree.map(
         np.asarray, run(suite.env, suite.horizon, networks, params, key)
@@ -64,29 +64,18 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
     return Episodes(states, rewards, lengths, ended.any(axis=0))
 
 
-def policies_at(subspace: Subspace, zs: np.ndarray) -> MLP:
-    """The plain networks at every z, stacked along a leading axis K."""
-    method, policy = subspace.method, jax.tree.map(jnp.asarray, subspace.acting)
-    return jax.vmap(lambda z: method.conditioning.at(method.latent, policy, z))(jnp.asarray(zs))
-
-
-def act(env: Env, network: MLP, observation: Array) -> Array:
-    """The deterministic action of one plain network."""
-    distribution = distribution_of(env.action)
-    return distribution.to_env(distribution.mode(network(observation)))
-
-
 def roll_out(
     env: Env, horizon: int, networks: MLP, params: Params, key: Array
 ) -> tuple[State, Array, Array]:
     """(states (T + 1, K, ...), rewards (T, K), ended (T, K)) of K networks from one start."""
+    distribution = distribution_of(env.action)
     reset_key, step_key = jax.random.split(key)
     observation, start = env.reset(reset_key, params)
 
     def one(network: MLP) -> tuple[State, Array, Array]:
         def step(carry: tuple[Array, State, Array], time: Array) -> tuple[Any, Any]:
             observation, state, over = carry
-            action = act(env, network, observation)
+            action = distribution.greedy(network(observation))
             key = jax.random.fold_in(step_key, time)
             after = env.step(key, state, action, params)
             still = jax.tree.map(
