@@ -149,7 +149,9 @@ def our_step(name: str) -> Any:
     """
 
     def one(varied: Any, state: SpringState, action: jax.Array, num_frames: jax.Array) -> Any:
-        return spring.step(robot(name).sys.tree_replace(varied), state, action, num_frames)
+        sys = robot(name).sys.tree_replace(varied)
+        sys = sys.replace(gravity=(0.0, 0.0, varied["gravity"][2]))  # known to be vertical
+        return spring.step(sys, state, action, num_frames)
 
     each_step = jax.vmap(one, in_axes=(None, 0, 0, None))
     return jax.jit(jax.vmap(each_step, in_axes=(0, 0, 0, None)))
@@ -196,6 +198,18 @@ def test_a_frame_is_as_brax_makes_it(name: str) -> None:
 def test_a_step_is_as_brax_makes_it(name: str) -> None:
     ours = ours_after(name, robot(name)._n_frames)
     agree(ours, replay(name).after_step, STEP_TOLERANCE, apart=0.005)
+
+
+def test_halfcheetah_is_computed_in_its_plane() -> None:
+    """Brax's own leaves it by rounding errors."""
+    found = ours_after("halfcheetah", 1)
+    off_plane = [
+        found.x_pos[..., 1],
+        found.vel[..., 1],
+        found.x_rot[..., 1::2],
+        found.ang[..., ::2],
+    ]
+    assert all((np.asarray(part) == 0.0).all() for part in off_plane)
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -248,14 +262,12 @@ def test_what_is_known_while_tracing_only_saves_work(name: str) -> None:
     base = jax.tree.map(lambda leaf: jnp.stack([jnp.asarray(leaf)] * NUM_ENVS), robot(name).sys)
     systems = base.tree_replace(mixed(name))
 
-    def one(sys: Any, state: SpringState, action: jax.Array) -> tuple[SpringState, SpringState]:
-        return spring.init(sys, state.q, state.qd), spring.step(sys, state, action, 1)
+    def one(sys: Any, state: SpringState, action: jax.Array) -> SpringState:
+        return spring.step(sys, state, action, 1)
 
     with jax.disable_jit():
-        resets, ours = jax.vmap(one)(systems, state, action)
-        known = jax.vmap(lambda q, qd: spring.init(robot(name).sys, q, qd))(state.q, state.qd)
+        ours = jax.vmap(one)(systems, state, action)
     agree(with_step_axis(ours), with_step_axis(theirs), FRAME_TOLERANCE, apart=0.0)
-    agree(with_step_axis(resets), with_step_axis(known), FRAME_TOLERANCE, apart=0.0)
 
 
 def with_step_axis(state: SpringState) -> SpringState:

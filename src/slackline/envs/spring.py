@@ -7,7 +7,8 @@ which no CPU vectorises. Here every component of every link is a scalar of its o
 Numbers of the `System` that are known while tracing (those that are not tracers) are Python floats,
 and arithmetic with 0 and ±1 is left out. A caller gains much by tracing only what its variations
 change. If what is known keeps a robot in the xz plane, as it does HalfCheetah, everything off that
-plane drops out as well.
+plane drops out as well. For that gravity must be known to be vertical: a vector of the `System` may
+be a tuple of numbers, as in `sys.replace(gravity=(0.0, 0.0, g))` with only g traced.
 
 The physics is Brax 0.14's (`brax/spring`), in world coordinates; the tests compare it step by step.
 """
@@ -370,6 +371,8 @@ class Motor:
 
 
 def _read(leaf: Any, *index: int) -> Number:
+    if isinstance(leaf, tuple):
+        return _read(leaf[index[0]], *index[1:])
     if isinstance(leaf, Tracer):
         return leaf[index].astype(float)
     return float(np.asarray(leaf)[index])
