@@ -9,12 +9,12 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import tyro
 
 from slackline.errors import SlacklineError, require_count
+from slackline.store.cache import cache_folder
 
 T = TypeVar("T")
 
@@ -155,15 +155,9 @@ def set_up_jax(devices: int | None) -> None:
     # A process that has used JAX already keeps the devices it has.
     with contextlib.suppress(RuntimeError):
         jax.config.update("jax_num_cpu_devices", devices or available)
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
+    jax.config.update("jax_compilation_cache_dir", str(cache_folder("xla")))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
-
-
-def cache_folder() -> Path:
-    """Where compiled programs are kept; SLACKLINE_CACHE moves it."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("SLACKLINE_CACHE") or Path(base) / "slackline" / "xla")
 
 
 def take(option: str, argv: list[str]) -> tuple[str | None, list[str]]:
