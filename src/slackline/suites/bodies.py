@@ -25,6 +25,7 @@ from slackline.envs.brax import (
     compiled,
     long_axis,
 )
+from slackline.envs.mjcf import PARTS
 from slackline.errors import SlacklineError, require_number, unknown
 from slackline.suites.suite import Protocol, Suite, Variation
 
@@ -32,14 +33,6 @@ BLOCK = 128
 """Robots stepped together when policies are evaluated; see benchmarks/spring.py."""
 
 Change = Callable[[BraxParams], BraxParams]
-
-PARTS = {
-    "feet": ("bfoot", "ffoot"),
-    "shins": ("bshin", "fshin"),
-    "thighs": ("bthigh", "fthigh"),
-    "torso": ("torso",),
-}
-"""The half-cheetah's links by the paper's names. The head is a capsule of the torso's link."""
 
 
 def gravity(factor: float) -> Change:
