@@ -17,6 +17,8 @@ from slackline.errors import Interrupted, SlacklineError
 if TYPE_CHECKING:
     from slackline.adapt.adapter import Adapter, GridAdapter
     from slackline.adapt.kshot import Adaptation, adapt_many
+    from slackline.envs.envpool import envpool
+    from slackline.envs.gymnasium import gymnasium
     from slackline.learn.hyper import Hyper
     from slackline.methods.catalogue import CATALOGUE, method
     from slackline.methods.method import Method
@@ -38,6 +40,8 @@ _HOMES = {
     "Suite": "slackline.suites.suite",
     "Variation": "slackline.suites.suite",
     "adapt_many": "slackline.adapt.kshot",
+    "envpool": "slackline.envs.envpool",
+    "gymnasium": "slackline.envs.gymnasium",
     "load": "slackline.training",
     "method": "slackline.methods.catalogue",
     "suite": "slackline.suites",
@@ -59,6 +63,8 @@ __all__ = [
     "Suite",
     "Variation",
     "adapt_many",
+    "envpool",
+    "gymnasium",
     "load",
     "method",
     "suite",

@@ -15,7 +15,9 @@ from typing import Any
 import jax
 import numpy as np
 
+from slackline.envs.host import EnvironmentFailed, HostEnv
 from slackline.errors import Interrupted, SlacklineError
+from slackline.learn.host import HostProgram
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.normalise import Moments
@@ -23,7 +25,9 @@ from slackline.learn.program import Program, Progress
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
+from slackline.suites import OWN
 from slackline.suites import suite as find_suite
+from slackline.suites.suite import Suite
 
 STRIDES = 200
 """A run reports its progress this many times."""
@@ -46,9 +50,27 @@ class Tick:
 
 OnTick = Callable[[Tick], None]
 
+Task = str | Suite | HostEnv | Callable[..., Any]
+"""What can be trained on: a suite or its name, an environment, or a function that makes one."""
+
+
+def suite_named(task: Task) -> Suite:
+    """The suite that `task` stands for. One that no name can make is remembered by this process."""
+    if isinstance(task, str):
+        return find_suite(task)
+    if isinstance(task, Suite):
+        found = task
+    else:
+        from slackline.envs.gymnasium import gymnasium
+        from slackline.suites.own import suite_of
+
+        found = suite_of(task if isinstance(task, HostEnv) else gymnasium(task))
+    OWN[found.name] = found
+    return found
+
 
 def configure(
-    suite: str,
+    suite: Task,
     method: str = "lop",
     *,
     seeds: tuple[int, ...] = (0,),
@@ -57,11 +79,11 @@ def configure(
     **options: Any,
 ) -> RunConfig:
     """A checked run configuration; what is left out comes from the suite and the catalogue."""
-    found = find_suite(suite)
+    found = suite_named(suite)
     if not isinstance(hyper, Hyper | None):
         raise SlacklineError(f"hyper is a {type(hyper).__name__}; it must be a slackline.Hyper")
     config = RunConfig(
-        suite=suite,
+        suite=found.name,
         method=method,
         options=find_method(method, **(found.options.get(method, {}) | options)).options,
         hyper=found.hyper if hyper is None else hyper,
@@ -73,7 +95,7 @@ def configure(
 
 
 def train(
-    suite: str,
+    suite: Task,
     method: str = "lop",
     *,
     seed: int = 0,
@@ -94,7 +116,7 @@ def train(
 
 
 def train_seeds(
-    suite: str,
+    suite: Task,
     method: str = "lop",
     *,
     seeds: int = 10,
@@ -172,7 +194,8 @@ class _Training:
         self.config, self.folder, self.on_tick = config, folder, on_tick
         self.checkpoint_seconds = checkpoint_seconds
         learner = Learner(suite.env, suite.horizon, method.member)
-        self.program = Program(learner, config.hyper, config.seeds, method.num_members)
+        kind = HostProgram if isinstance(suite.env, HostEnv) else Program
+        self.program = kind(learner, config.hyper, config.seeds, method.num_members)
         self.per_seed = (len(config.seeds), method.num_members)
         self.stride = math.ceil(config.iterations / STRIDES)
         self.seconds = 0.0
@@ -181,6 +204,16 @@ class _Training:
         self.stopped = False
 
     def run(self) -> TrainState:
+        """Train, and say what is kept if an environment fails on the way."""
+        try:
+            return self._run()
+        except EnvironmentFailed as error:
+            raise SlacklineError(f"{error}{self._kept()}") from error
+        finally:
+            if isinstance(self.program, HostProgram):
+                self.program.close()
+
+    def _run(self) -> TrainState:
         """Advance stride by stride to the end of the budget."""
         state, iteration = self._begin()
         self.iteration = iteration

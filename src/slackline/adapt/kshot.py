@@ -18,7 +18,9 @@ import numpy as np
 
 from slackline.adapt.adapter import MAX_CANDIDATES
 from slackline.adapt.episodes import episode_returns
+from slackline.adapt.host import host_kshot
 from slackline.envs.api import Array, Env, Params
+from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, require_count
 from slackline.learn.distributions import distribution_of
 from slackline.learn.learner import one_by_one
@@ -27,6 +29,7 @@ from slackline.methods.method import Method
 from slackline.networks import MLP
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
+from slackline.suites.own import another
 from slackline.suites.suite import Protocol, Suite, Variation
 
 MAX_EPISODES = 5_000_000
@@ -107,9 +110,24 @@ def adapt_many(
             f"{total:,} episodes were asked for; at most {MAX_EPISODES:,} fit in one call: "
             "lower shots or episodes"
         )
-    params = suite.params_of(variations)
-    env = Partly(suite.env, changing_leaves(params, suite.env.default_params()))
     policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.acting for s in subspaces])
+    if isinstance(suite.env, HostEnv):
+        seeds = [subspace.seed for subspace in subspaces]
+        return KShot(
+            candidates,
+            *host_kshot(
+                suite,
+                first.method,
+                policies,
+                seeds,
+                variations,
+                candidates,
+                episodes,
+                score_episodes,
+            ),
+        )
+    params = suite.params_of(variations)
+    env = Partly(suite.jax_env, changing_leaves(params, suite.jax_env.default_params()))
     keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
     labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)
     num_jobs = len(variations) * max(len(candidates) * episodes, score_episodes)
@@ -180,7 +198,7 @@ def _program(
     score_episodes: int,
 ) -> Callable[..., tuple[Array, Array, Array]]:
     """The compiled K-shot program; its inputs say how many candidates and variations there are."""
-    distribution, env = distribution_of(suite.env.action), Partly(suite.env, changing)
+    distribution, env = distribution_of(suite.env.action), Partly(suite.jax_env, changing)
 
     def one_seed(
         policy: MLP, key: Array, params: Params, labels: Array, candidates: Array
@@ -251,6 +269,8 @@ def adapt_one(
     suite = find_suite(subspace.suite)
     if isinstance(variation, str):
         variation = suite.variation(variation)
+    elif isinstance(variation, HostEnv):
+        variation = another(variation)
     elif not isinstance(variation, Variation):
         variation = Variation("Custom", "a change of yours", variation)
     adapting = Adapting.of(suite.protocol, shots, episodes, score_episodes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import jax
+from jax.flatten_util import ravel_pytree
 
 
 def total(tree: Any, axis: str | None) -> Any:
@@ -12,7 +13,11 @@ def total(tree: Any, axis: str | None) -> Any:
 
 
 def mean(tree: Any, axis: str | None) -> Any:
-    return tree if axis is None else jax.lax.pmean(tree, axis)
+    """As one vector: every collective is a meeting of all devices, however small its array."""
+    if axis is None:
+        return tree
+    vector, back = ravel_pytree(tree)
+    return back(jax.lax.pmean(vector, axis))
 
 
 def least(tree: Any, axis: str | None) -> Any:

@@ -34,6 +34,8 @@ class Transition(NamedTuple):
     truncated: Array
     next_observation: Array
     """The observation after the step, before any reset: the final one where an episode ended."""
+    real: Array | None = None
+    """False where a host environment spent the step on a reset; None: all of them are real."""
 
 
 class Episodes(NamedTuple):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import optax
 
 from slackline.envs.api import Array, Env
+from slackline.envs.host import HostEnv
 from slackline.learn import across
 from slackline.learn.collect import Episodes, Running, Transition, collect, start
 from slackline.learn.distributions import Distribution, distribution_of
@@ -41,8 +43,8 @@ class TrainState(NamedTuple):
     networks: Networks
     seen: Moments | tuple[()]
     """What observations are normalised by, or () where they are not."""
-    running: Running
-    """Every field (blocks, environments of a block, ...)."""
+    running: Running | tuple[()]
+    """Every field (blocks, environments of a block, ...); () where a host has them."""
     key: Array
 
 
@@ -69,8 +71,9 @@ class Losses(NamedTuple):
 class Learner:
     """Trains one seed of `method` on `env`; pure, so seeds and hyper-parameters can be vmapped."""
 
-    env: Env
+    env: Env | HostEnv
     horizon: int
+    """Most steps an episode can have; 0 where only the environment knows."""
     method: Method
     axis: str | None = None
     """The mesh axis whose devices share out the blocks of environments, if any does."""
@@ -116,12 +119,25 @@ class Learner:
         seen = state.seen.absorb(observations, self.axis) if state.seen else ()
         return TrainState(networks, seen, running, key), self.of_all_blocks(episodes), losses
 
-    def start(self, key: Array, hyper: Hyper) -> Running:
-        """Fresh environments, block by block."""
+    def learn(
+        self, state: TrainState, steps: Transition, hyper: Hyper
+    ) -> tuple[TrainState, Losses]:
+        """The same iteration without its collecting: `steps` (T, N) come from a host."""
+        key, _, update_key = jax.random.split(state.key, 3)
+        samples = jax.tree.map(lambda x: x[None], self.judge(state, steps, hyper))
+        networks, losses = self.update(update_key, state.networks, samples, hyper)
+        seen = state.seen.absorb(steps.observation, self.axis) if state.seen else ()
+        return state._replace(networks=networks, seen=seen, key=key), losses
+
+    def start(self, key: Array, hyper: Hyper) -> Running | tuple[()]:
+        """Fresh environments, block by block; those of a host cannot be part of the state."""
+        env = self.env
+        if isinstance(env, HostEnv):
+            return ()
 
         def begin(key: Array) -> Running:
-            params = self.env.default_params()
-            return start(key, self.env, params, self.method.latent, hyper.envs_per_block)
+            latent = self.method.latent
+            return start(key, env, env.default_params(), latent, hyper.envs_per_block)
 
         return one_by_one(begin, self.keys_of_blocks(key, hyper))
 
@@ -143,23 +159,26 @@ class Learner:
     def collect(
         self, key: Array, running: Running, state: TrainState, hyper: Hyper
     ) -> tuple[Running, Transition, Episodes]:
-        def act(key: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
-            seen = normalised(state.seen, observation)
-            outputs = self.outputs(state.networks.policy, seen, z)
-            action = self.distribution.sample(key, outputs, hyper.action_std)
-            log_prob = self.distribution.log_prob(outputs, action, hyper.action_std)
-            return action, self.distribution.to_env(action), log_prob
-
+        assert isinstance(self.env, Env)
         return collect(
             key,
             running,
-            act,
+            partial(self.act, state, hyper),
             self.env,
             self.env.default_params(),
             self.method.latent,
             self.horizon,
             hyper.num_steps,
         )
+
+    def act(
+        self, state: TrainState, hyper: Hyper, key: Array, observation: Array, z: Array
+    ) -> tuple[Array, Array, Array]:
+        """(what is stored of an action, the environment's action, its log-probability)"""
+        outputs = self.outputs(state.networks.policy, normalised(state.seen, observation), z)
+        action = self.distribution.sample(key, outputs, hyper.action_std)
+        log_prob = self.distribution.log_prob(outputs, action, hyper.action_std)
+        return action, self.distribution.to_env(action), log_prob
 
     def judge(self, state: TrainState, steps: Transition, hyper: Hyper) -> Samples:
         """Advantages and value targets of the collected steps, (T, N)."""
@@ -173,13 +192,34 @@ class Learner:
         advantage = gae(
             steps.reward + bonus,
             values,
-            self.value(networks.critic, steps.next_observation, steps.z),
+            self.next_values(networks.critic, steps, values),
             steps.terminated,
             steps.truncated,
             hyper.discount,
             hyper.gae_lambda,
         )
+        if steps.real is not None:  # a step that was none must teach nothing
+            advantage = jnp.where(steps.real, advantage, 0.0)
         return Samples(steps, advantage, advantage + values)
+
+    def next_values(self, critic: MLP, steps: Transition, values: Array) -> Array:
+        """V of the observations that the steps (T, N) reached, given those they began with.
+
+        They are the next row's, but for the last step and for time limits; after a termination
+        nobody asks. No environment meets its time limit twice within a horizon, so two rows of
+        new values do for T of them.
+        """
+        if values.shape[0] > self.horizon:
+            return self.value(critic, steps.next_observation, steps.z)
+        cut = jnp.argmax(steps.truncated, axis=0)
+        ends = jnp.stack([cut, jnp.full_like(cut, values.shape[0] - 1)])
+
+        def at_ends(x: Array) -> Array:
+            return x[ends, jnp.arange(x.shape[1])]
+
+        at_cut, at_last = self.value(critic, at_ends(steps.next_observation), at_ends(steps.z))
+        following = jnp.concatenate([values[1:], at_last[None]])
+        return jnp.where(steps.truncated, at_cut, following)
 
     def update(
         self, key: Array, networks: Networks, samples: Samples, hyper: Hyper
@@ -192,12 +232,20 @@ class Learner:
         blocks, size = samples.advantage.shape[0], hyper.envs_per_block * hyper.num_steps
         samples = jax.tree.map(lambda x: x.reshape(blocks, size, *x.shape[3:]), samples)
         if hyper.epochs == hyper.minibatches == 1:
-            return self.improve(networks, jax.tree.map(merge_blocks, samples), hyper)
+            whole = jax.tree.map(merge_blocks, samples)
+            if hyper.normalise_advantage:
+                whole = whole._replace(advantage=normalise(whole.advantage, self.axis))
+            return self.improve(networks, whole, hyper)
 
-        def minibatch(networks: Networks, chosen: Array) -> tuple[Networks, Losses]:
-            pick = jax.vmap(lambda x, rows: x[rows])
-            part = jax.tree.map(lambda x: merge_blocks(pick(x, chosen)), samples)
-            return self.improve(networks, part, hyper)
+        def picked(x: Array, chosen: Array) -> Array:
+            return merge_blocks(jax.vmap(lambda x, rows: x[rows])(x, chosen))
+
+        def minibatch(networks: Networks, part: tuple[Array, Array]) -> tuple[Networks, Losses]:
+            chosen, advantage = part
+            steps, target = jax.tree.map(
+                lambda x: picked(x, chosen), (samples.step, samples.target)
+            )
+            return self.improve(networks, Samples(steps, advantage, target), hyper)
 
         def shuffled(key: Array) -> Array:
             """For one epoch, which rows of each block every minibatch takes: (M, blocks, size/M)"""
@@ -208,17 +256,17 @@ class Learner:
 
         chosen = jax.vmap(shuffled)(jax.random.split(key, hyper.epochs))
         rows = chosen.reshape(hyper.epochs * hyper.minibatches, blocks, -1)
-        networks, losses = jax.lax.scan(minibatch, networks, rows)
+        advantage = jax.vmap(lambda chosen: picked(samples.advantage, chosen))(rows)
+        if hyper.normalise_advantage:  # all minibatches at once: one meeting of the devices
+            advantage = normalise(advantage, self.axis)
+        networks, losses = jax.lax.scan(minibatch, networks, (rows, advantage))
         return networks, jax.tree.map(jnp.mean, losses)
 
     def improve(
         self, networks: Networks, samples: Samples, hyper: Hyper
     ) -> tuple[Networks, Losses]:
         """One gradient step of every network."""
-        steps = samples.step
-        advantage = samples.advantage
-        if hyper.normalise_advantage:
-            advantage = normalise(advantage, self.axis)
+        steps, advantage = samples.step, samples.advantage
         latent, auxiliary = self.method.latent, self.method.auxiliary
 
         def policy_loss(policy: MLP) -> tuple[Array, tuple[Array, Array, Array, Array]]:

@@ -39,10 +39,9 @@ def gae(
 
 
 def normalise(advantage: Array, axis: str | None = None) -> Array:
-    """Mean 0, standard deviation 1 over the whole array, and over the devices of `axis`."""
-
-    centred = advantage - across.mean(jnp.mean(advantage), axis)
-    variance = across.mean(jnp.mean(jnp.square(centred)), axis)
+    """Mean 0, standard deviation 1 along the last dimension, and over the devices of `axis`."""
+    centred = advantage - across.mean(jnp.mean(advantage, axis=-1, keepdims=True), axis)
+    variance = across.mean(jnp.mean(jnp.square(centred), axis=-1, keepdims=True), axis)
     return centred / (jnp.sqrt(variance) + 1e-8)
 
 

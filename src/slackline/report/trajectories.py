@@ -90,7 +90,7 @@ def labels_of(latent: Latent, zs: np.ndarray) -> tuple[str, ...]:
 
 def walk(suite: Suite, network: MLP, params: MazeParams) -> tuple[Array, Array, Array]:
     """(visits (H, W), return, arrived) of one deterministic episode."""
-    env, distribution, key = suite.env, distribution_of(suite.env.action), jax.random.key(0)
+    env, distribution, key = suite.jax_env, distribution_of(suite.env.action), jax.random.key(0)
     observation, state = env.reset(key, params)
     visits = jnp.zeros(params.walls.shape, jnp.int32).at[START].set(1)
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from slackline.envs.api import Discrete
+from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, require_count
 from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
@@ -65,6 +66,10 @@ class RunConfig:
                 f"method {method.name!r} needs continuous actions; {suite.name}'s are discrete"
             )
         self.hyper.check()
+        if self.hyper.block and isinstance(suite.env, HostEnv):
+            raise SlacklineError(
+                f"block is {self.hyper.block}; {suite.name} does not run in JAX, so it must be 0"
+            )
         require_count("number of seeds", len(self.seeds), high=10_000)
         for seed in self.seeds:
             require_count("seed", seed, low=0, high=2**32 - 1)

@@ -13,9 +13,16 @@ NAMES = ("cartpole", "acrobot", "pendulum", "pendulum-continuous", "maze2d", "ha
 ROBOTS = ("halfcheetah", "ant")
 """Suites that exist once more for each of Brax's other engines: `ant-positional` and so on."""
 
+OWN: dict[str, Suite] = {}
+"""Suites that were given to this process as objects: no word can make them."""
+
 
 def suite(name: str) -> Suite:
-    """The suite called `name`, imported on first use."""
+    """The suite called `name`, imported on first use; or one of the user's own, see own.py."""
+    if name in OWN:
+        return OWN[name]
+    if ":" in name or name.endswith(".toml"):
+        return import_module("slackline.suites.own").own_suite(name)
     robot, _, engine = name.partition("-")
     if robot in ROBOTS and engine:
         if engine not in BACKENDS:

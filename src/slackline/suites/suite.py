@@ -10,7 +10,8 @@ import jax
 import jax.numpy as jnp
 
 from slackline.envs.api import Env, Params
-from slackline.errors import unknown
+from slackline.envs.host import HostEnv
+from slackline.errors import SlacklineError, unknown
 from slackline.learn.hyper import Hyper
 
 
@@ -63,7 +64,7 @@ class Suite:
 
     name: str
     title: str
-    env: Env
+    env: Env | HostEnv
     horizon: int
     """Episodes are cut (truncated, not terminated) after this many steps."""
     variations: tuple[Variation, ...]
@@ -85,9 +86,18 @@ class Suite:
     """Further variations, found by name but not part of tables and averages."""
 
     @property
+    def jax_env(self) -> Env:
+        """The environment, for those who must trace it."""
+        if isinstance(self.env, HostEnv):
+            raise SlacklineError(
+                f"{self.name} does not run in JAX; it can be trained on and adapted to, no more"
+            )
+        return self.env
+
+    @property
     def train_task(self) -> TrainTask:
         """The suite without its test environments, for whoever must not look at them."""
-        return TrainTask(self.name, self.env, self.horizon, self.hyper, self.protocol.steps)
+        return TrainTask(self.name, self.jax_env, self.horizon, self.hyper, self.protocol.steps)
 
     def num_blocks(self, episodes: int) -> int:
         """In how many blocks to run that many episodes: one, or a number for every device."""

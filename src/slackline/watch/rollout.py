@@ -53,7 +53,7 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
     networks = subspace.networks_at(zs)
     run = jax.jit(roll_out, static_argnums=(0, 1))
     states, rewards, ended = jax.tree.map(
-        np.asarray, run(suite.env, suite.horizon, networks, params, key)
+        np.asarray, run(suite.jax_env, suite.horizon, networks, params, key)
     )
     if not np.isfinite(rewards).all():
         raise SlacklineError(

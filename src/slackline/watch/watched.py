@@ -128,9 +128,10 @@ def watch(
     require_count("number of policies", len(zs), high=MAX_PANELS)
     steps = min(STEPS, suite.horizon) if steps is None else steps
     require_count("steps", steps, high=suite.horizon)
-    usual = suite.env.default_params()
+    env = suite.jax_env
+    usual = env.default_params()
     params = variation.apply(usual)
-    view = view_of(suite.env, params, usual)
+    view = view_of(env, params, usual)
     return Watched(
         title=f"{suite.title}, {variation.name}",
         change=variation.description,
@@ -140,7 +141,7 @@ def watch(
         episodes=run_episodes(subspace, variation, zs),
         view=view,
         steps=steps,
-        seconds=step_seconds(suite.env, params),
+        seconds=step_seconds(env, params),
         scale=suite.display_scale,
     )
 

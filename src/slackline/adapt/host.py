@@ -1,0 +1,128 @@
+"""K-shot adaptation on environments of a host: the same numbers as `kshot.py`, played in pools."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import numpy as np
+
+from slackline.envs.api import Array, Continuous, Discrete
+from slackline.envs.host import HostEnv, HostParams, WatchedPool, open_pool
+from slackline.errors import SlacklineError
+from slackline.learn.distributions import distribution_of
+from slackline.methods.method import Method
+from slackline.networks import MLP
+from slackline.suites.suite import Suite, Variation
+
+SLOTS = 128
+"""Most environments that are stepped together."""
+
+
+def host_kshot(
+    suite: Suite,
+    method: Method,
+    policies: MLP,
+    seeds: Sequence[int],
+    variations: Sequence[Variation],
+    candidates: np.ndarray,
+    episodes: int,
+    score_episodes: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(returns (S, V, K, M), chosen (S, V), scores (S, V, E)); policies have a leading axis S."""
+    num_seeds, num_candidates = len(seeds), len(candidates)
+    found = []
+    for variation in variations:
+        env, params = host_of(suite, variation)
+
+        def play(zs: np.ndarray, phase: int) -> np.ndarray:
+            """Returns (S, J) of J episodes a seed, each at its own z (S, J, size)."""
+            label = zlib.crc32(variation.name.encode())  # noqa: B023
+            slots = max(1, min(zs.shape[1], SLOTS // num_seeds))
+            drawn = [
+                np.random.SeedSequence([seed, label, phase]).generate_state(slots) >> 1
+                for seed in seeds
+            ]
+            pool = open_pool(env, params, np.concatenate(drawn).tolist(), suite.horizon)  # noqa: B023
+            try:
+                return played(pool, acting(method, suite.env.action), policies, zs, suite.horizon)
+            finally:
+                pool.close()
+
+        tried = np.repeat(candidates, episodes, axis=0)
+        every_seed = np.broadcast_to(tried, (num_seeds, *tried.shape))
+        returns = play(every_seed, 0).reshape(num_seeds, num_candidates, episodes)
+        chosen = np.argmax(returns.mean(axis=-1), axis=-1)
+        scores = play(np.repeat(candidates[chosen][:, None], score_episodes, axis=1), 1)
+        found.append((returns, chosen, scores))
+    returns, chosen, scores = (np.stack(part, axis=1) for part in zip(*found, strict=True))
+    return returns, chosen, scores
+
+
+def played(
+    pool: WatchedPool, act: Callable[..., Array], policies: MLP, zs: np.ndarray, horizon: int
+) -> np.ndarray:
+    """The returns (S, J) of every job; slot b of a seed plays its jobs b, b + slots, and so on."""
+    num_seeds, num_jobs, _ = zs.shape
+    slots = pool.num_envs // num_seeds
+    by_seed = (num_seeds, slots)
+    job = np.tile(np.arange(slots), (num_seeds, 1))
+    rows = np.arange(num_seeds)[:, None]
+    returns = np.full((num_seeds, num_jobs), np.nan)
+    total, length = np.zeros(by_seed), np.zeros(by_seed, np.int64)
+    observation = pool.reset()
+    while (job < num_jobs).any():
+        z = zs[rows, np.minimum(job, num_jobs - 1)]
+        action = np.asarray(act(policies, observation.reshape(*by_seed, -1), z))
+        did = pool.step(action.reshape(-1, *action.shape[2:]))
+        observation = did.observation
+        total += did.reward.reshape(by_seed)
+        length += did.real.reshape(by_seed)
+        for s, b in np.argwhere((did.terminated | did.truncated).reshape(by_seed)):
+            if job[s, b] < num_jobs:
+                returns[s, job[s, b]] = total[s, b]
+            job[s, b] += slots
+            total[s, b], length[s, b] = 0.0, 0
+        if (length[job < num_jobs] > horizon).any():
+            raise SlacklineError(
+                f"{pool.name}: an episode has not ended after {horizon:,} steps; give the "
+                "environment a time limit"
+            )
+    return returns
+
+
+@lru_cache(maxsize=32)
+def acting(method: Method, action: Discrete | Continuous) -> Callable[..., Array]:
+    """The deterministic actions (S, B, ...) of the policies (S, ...) at z (S, B, size)."""
+    distribution = distribution_of(action)
+
+    def one_seed(policy: MLP, observation: Array, z: Array) -> Array:
+        outputs = method.conditioning.outputs(method.latent, policy, observation, z)
+        return distribution.greedy(outputs)
+
+    return jax.jit(jax.vmap(one_seed))
+
+
+def host_of(suite: Suite, variation: Variation) -> tuple[HostEnv, HostParams]:
+    """The environment a variation stands for: another one, or the suite's made differently."""
+    home = suite.env
+    assert isinstance(home, HostEnv)
+    changed: Any = variation.apply(home.default_params())
+    if isinstance(changed, HostParams):
+        return home, changed
+    if not isinstance(changed, HostEnv):
+        raise SlacklineError(
+            f"variation {variation.name}: is a {type(changed).__name__}; it must be an environment "
+            "or the parameters of one"
+        )
+    for what in ("observation_size", "action"):
+        has, needs = getattr(changed, what), getattr(home, what)
+        if has != needs:
+            raise SlacklineError(
+                f"{changed.name}: its {what.replace('_', ' ')} is {has}, and the policies were "
+                f"trained on {home.name} with {needs}"
+            )
+    return changed, changed.default_params()

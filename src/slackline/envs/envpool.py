@@ -1,0 +1,83 @@
+"""Any EnvPool environment, by its id. EnvPool itself is imported on first use."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from slackline.envs.gymnasium import action_of, actor, observation_size, observer, query
+from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
+from slackline.errors import SlacklineError
+
+
+def library() -> Any:
+    try:
+        return import_module("envpool")
+    except ImportError as error:
+        raise SlacklineError(
+            "EnvPool environments need EnvPool: pip install 'slackline-rl[envpool]'"
+        ) from error
+
+
+@dataclass(frozen=True)
+class EnvPoolEnv(HostEnv):
+    """An environment of EnvPool's and the options it is always made with."""
+
+    env_id: str = field(compare=False)
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def default_params(self) -> HostParams:
+        return HostParams(self.options)
+
+    def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:
+        return EnvPoolPool(make(self.env_id, seeds, params.options))
+
+
+class EnvPoolPool(Pool):
+    """EnvPool would spend a step of an ended episode on its reset; asked to reset by hand, it does
+    not, and every step is a real one."""
+
+    def __init__(self, pool: Any):
+        self.pool, self.num_envs = pool, len(pool.all_env_ids)
+        self._observe = observer(pool.observation_space)
+        self._act = actor(pool.action_space)
+
+    def reset(self) -> np.ndarray:
+        return self._observe(self.pool.reset()[0])
+
+    def step(self, actions: np.ndarray) -> Stepped:
+        seen, reward, terminated, truncated, _ = self.pool.step(self._act(actions))
+        reached = observation = self._observe(seen)
+        truncated = truncated & ~terminated
+        ended = np.flatnonzero(terminated | truncated)
+        if len(ended):
+            observation = reached.copy()
+            observation[ended] = self._observe(self.pool.reset(ended.astype(np.int32))[0])
+        real = np.ones(self.num_envs, bool)
+        return Stepped(reached, reward, terminated, truncated, observation, real)
+
+
+def make(env_id: str, seeds: Sequence[int], options: Mapping[str, Any]) -> Any:
+    return library().make(
+        env_id, env_type="gymnasium", num_envs=len(seeds), seed=list(seeds), **options
+    )
+
+
+def envpool(env_id: str, **options: Any) -> EnvPoolEnv:
+    """An environment of EnvPool's by its id; `options` are those of `envpool.make`."""
+    name = f"envpool:{env_id}{query(options)}"
+    try:
+        trial = make(env_id, [0], options)
+    except SlacklineError:
+        raise
+    except Exception as error:
+        told = " ".join(str(error).split())
+        raise SlacklineError(
+            f"{name}: cannot be made ({type(error).__name__}: {told[:300]})"
+        ) from error
+    size = observation_size(name, trial.observation_space)
+    return EnvPoolEnv(name, size, action_of(name, trial.action_space), env_id, dict(options))

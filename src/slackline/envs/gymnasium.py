@@ -1,0 +1,249 @@
+"""Any Gymnasium environment: by id, by a factory of one, or by a factory of many.
+
+Gymnasium itself is imported on first use.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Literal
+
+import numpy as np
+
+from slackline.envs.api import Continuous, Discrete
+from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
+from slackline.errors import SlacklineError
+
+Workers = Literal["sync", "async"]
+
+
+def library() -> Any:
+    try:
+        return import_module("gymnasium")
+    except ImportError as error:
+        raise SlacklineError(
+            "Gymnasium environments need Gymnasium: pip install 'slackline-rl[gymnasium]'"
+        ) from error
+
+
+@dataclass(frozen=True)
+class GymnasiumEnv(HostEnv):
+    """An environment and the keyword arguments it is always made with."""
+
+    make: Callable[..., Any] = field(compare=False)
+    """Makes one environment, or a vector of them if it takes `num_envs`."""
+    options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    workers: Workers = field(default="sync", compare=False)
+    """Step single environments in this process, or each in one of its own."""
+
+    def default_params(self) -> HostParams:
+        return HostParams(self.options)
+
+    def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:
+        options = dict(params.options)
+        if makes_vectors(self.make):
+            return VectorPool(self.make(num_envs=len(seeds), **options), seeds)
+        gym = library()
+
+        def one() -> Any:
+            env = self.make(**options)
+            if time_limit(env) is None:
+                env = gym.wrappers.TimeLimit(env, horizon)
+            return env
+
+        kind = {"sync": gym.vector.SyncVectorEnv, "async": gym.vector.AsyncVectorEnv}[self.workers]
+        # Not the library's default: a reset of its own would take a step of everybody else.
+        mode = gym.vector.AutoresetMode.DISABLED
+        return VectorPool(kind([one] * len(seeds), autoreset_mode=mode), seeds)
+
+
+class VectorPool(Pool):
+    """A Gymnasium vector environment, whichever way it resets."""
+
+    def __init__(self, vector: Any, seeds: Sequence[int]):
+        modes = library().vector.AutoresetMode
+        self.vector, self.num_envs = vector, vector.num_envs
+        self.mode = vector.metadata.get("autoreset_mode", modes.NEXT_STEP)
+        self._by_hand = self.mode == modes.DISABLED
+        self._at_once = self.mode == modes.SAME_STEP
+        self._ended = np.zeros(self.num_envs, bool)
+        self._observe = observer(vector.single_observation_space)
+        self._act = actor(vector.single_action_space)
+        self._seeds: list[int] | None = list(seeds)
+
+    def reset(self) -> np.ndarray:
+        self._ended[:] = False
+        # Only the first time: the same seed again would mean the same episodes again.
+        seeds, self._seeds = self._seeds, None
+        return self._observe(self.vector.reset(seed=seeds)[0])
+
+    def step(self, actions: np.ndarray) -> Stepped:
+        seen, reward, terminated, truncated, info = self.vector.step(self._act(actions))
+        reached = observation = self._observe(seen)
+        terminated, truncated = np.array(terminated, bool), np.array(truncated, bool) & ~terminated
+        ended = terminated | truncated
+        real = np.ones(self.num_envs, bool)
+        if self._by_hand and ended.any():
+            fresh, _ = self.vector.reset(options={"reset_mask": ended})
+            observation = self._observe(fresh)
+        elif self._at_once and ended.any():
+            reached = observation.copy()
+            for i in np.flatnonzero(ended):
+                reached[i] = self._observe(_alone(info["final_obs"][i]))[0]
+        elif not self._by_hand and not self._at_once:
+            real, self._ended = ~self._ended, ended
+        return Stepped(reached, np.asarray(reward), terminated, truncated, observation, real)
+
+    def close(self) -> None:
+        self.vector.close()
+
+
+def gymnasium(
+    env: str | Callable[..., Any], *, workers: Workers = "sync", **options: Any
+) -> GymnasiumEnv:
+    """An environment by its id, or by a function that makes it; `options` go to its maker.
+
+    A function that takes `num_envs` must return a vector environment. `workers="async"` gives each
+    single environment a process of its own, which pays when a step takes longer than 0.1 ms.
+    """
+    if workers not in ("sync", "async"):
+        raise SlacklineError(f"workers is {workers!r}; it must be sync or async")
+    if isinstance(env, str):
+        title, make = f"gym:{env}", maker(env)
+    else:
+        title, make = getattr(env, "__name__", type(env).__name__).strip("<>"), env
+    return describe(title + query(options), make, options, workers)
+
+
+def describe(
+    name: str, make: Callable[..., Any], options: Mapping[str, Any], workers: Workers = "sync"
+) -> GymnasiumEnv:
+    """Make one to see what it is like."""
+    try:
+        trial = make(num_envs=1, **options) if makes_vectors(make) else make(**options)
+    except SlacklineError:
+        raise
+    except Exception as error:
+        told = " ".join(str(error).split())
+        raise SlacklineError(
+            f"{name}: cannot be made ({type(error).__name__}: {told[:300]})"
+        ) from error
+    spaces = library().spaces
+    seen = getattr(trial, "single_observation_space", getattr(trial, "observation_space", None))
+    done = getattr(trial, "single_action_space", getattr(trial, "action_space", None))
+    for what, space in (("observation", seen), ("action", done)):
+        if not isinstance(space, spaces.Space):
+            raise SlacklineError(
+                f"{name}: has no {what}_space; it must be a gymnasium.Env or a VectorEnv, "
+                f"and is a {type(trial).__name__}"
+            )
+    size, action = observation_size(name, seen), action_of(name, done)
+    trial.close()
+    return GymnasiumEnv(name, size, action, make, dict(options), workers)
+
+
+def maker(env_id: str) -> Callable[..., Any]:
+    def make(**options: Any) -> Any:
+        return library().make(env_id, **options)
+
+    return make
+
+
+def makes_vectors(make: Callable[..., Any]) -> bool:
+    try:
+        return "num_envs" in inspect.signature(make).parameters
+    except (TypeError, ValueError):
+        return False
+
+
+def time_limit(env: Any) -> int | None:
+    spec = getattr(env, "spec", None)
+    return None if spec is None else spec.max_episode_steps
+
+
+def query(options: Mapping[str, Any]) -> str:
+    """Options as part of a name: `?gravity=-5.0&wind=true`."""
+    import json
+
+    words = [f"{key}={json.dumps(value, default=str)}" for key, value in options.items()]
+    return "?" + "&".join(words) if words else ""
+
+
+SUPPORTED = (
+    "supported are Box observations (and Dict, Tuple, Discrete or MultiBinary ones, flattened)"
+)
+
+
+def observation_size(name: str, space: Any) -> int:
+    spaces = library().spaces
+    try:
+        return int(spaces.flatdim(space))
+    except (NotImplementedError, ValueError):
+        raise SlacklineError(
+            f"{name}: its observation space is {_brief(space)}; {SUPPORTED}"
+        ) from None
+
+
+def action_of(name: str, space: Any) -> Discrete | Continuous:
+    spaces = library().spaces
+    if isinstance(space, spaces.Discrete):
+        return Discrete(int(space.n))
+    if isinstance(space, spaces.Box) and np.issubdtype(space.dtype, np.floating):
+        if not space.is_bounded():
+            raise SlacklineError(
+                f"{name}: its action space {_brief(space)} has no bounds; wrap the environment in "
+                "gymnasium.wrappers.RescaleAction or give the Box finite bounds"
+            )
+        return Continuous(int(np.prod(space.shape)))
+    raise SlacklineError(
+        f"{name}: its action space is {_brief(space)}; supported are Discrete, and Box of floats "
+        "with finite bounds"
+    )
+
+
+def observer(space: Any) -> Callable[[Any], np.ndarray]:
+    """What turns a batch of the space's observations into float32 rows (N, size)."""
+    gym = library()
+    if isinstance(space, gym.spaces.Box):
+        return lambda seen: np.asarray(seen, np.float32).reshape(len(seen), -1)
+
+    def rows(seen: Any) -> np.ndarray:
+        each = gym.vector.utils.iterate(gym.vector.utils.batch_space(space, _length(seen)), seen)
+        return np.stack([np.asarray(gym.spaces.flatten(space, x), np.float32) for x in each])
+
+    return rows
+
+
+def actor(space: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """What turns our actions into the space's: numbers from its start, or between its bounds."""
+    if isinstance(space, library().spaces.Discrete):
+        return lambda actions: np.asarray(actions, space.dtype) + space.start
+    low, high = space.low.reshape(-1), space.high.reshape(-1)
+
+    def scaled(actions: np.ndarray) -> np.ndarray:
+        within = low + (np.clip(actions, -1.0, 1.0) + 1.0) * 0.5 * (high - low)
+        return within.astype(space.dtype).reshape(-1, *space.shape)
+
+    return scaled
+
+
+def _length(seen: Any) -> int:
+    while isinstance(seen, Mapping | tuple):
+        seen = next(iter(seen.values())) if isinstance(seen, Mapping) else seen[0]
+    return len(seen)
+
+
+def _alone(seen: Any) -> Any:
+    """One observation as a batch of one."""
+    if isinstance(seen, Mapping):
+        return {key: _alone(value) for key, value in seen.items()}
+    if isinstance(seen, tuple):
+        return tuple(map(_alone, seen))
+    return np.asarray(seen)[None]
+
+
+def _brief(space: Any) -> str:
+    return " ".join(str(space).split())[:200]

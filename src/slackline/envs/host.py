@@ -1,0 +1,194 @@
+"""Environments that live outside JAX: EnvPool's, Gymnasium's, anybody's.
+
+They cannot be traced, so they are stepped as a pool, N at once, on NumPy arrays. A pool hides how
+its library resets: `step` tells both what a step led to and what to act on next.
+"""
+
+from __future__ import annotations
+
+import abc
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slackline.envs.api import Continuous, Discrete
+from slackline.errors import SlacklineError
+
+TIMEOUT = 60.0
+"""Seconds that a step of all environments, or a reset, may take before it counts as hung."""
+
+
+class EnvironmentFailed(SlacklineError):  # noqa: N818
+    """A host environment raised, hung, or returned what it must not."""
+
+
+class Stepped(NamedTuple):
+    """One step of N environments; every field has a leading axis N."""
+
+    reached: np.ndarray
+    """The observation after the step, before any reset."""
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    observation: np.ndarray
+    """What to act on next: the first observation of a new episode where one ended."""
+    real: np.ndarray
+    """False where the library spent the step on a reset and ignored the action."""
+
+
+class Pool(abc.ABC):
+    """N environments that are stepped together and start a new episode by themselves."""
+
+    num_envs: int
+
+    @abc.abstractmethod
+    def reset(self) -> np.ndarray:
+        """Begin an episode everywhere: observations (N, size), float32."""
+
+    @abc.abstractmethod
+    def step(self, actions: np.ndarray) -> Stepped:
+        """Do `actions` (N,) or (N, size)."""
+
+    def close(self) -> None:  # noqa: B027 (most have nothing to give back)
+        """Give back processes and memory."""
+
+
+class HostParams(NamedTuple):
+    """What a variation may change: how the environment is made, and which sensors work."""
+
+    options: Mapping[str, Any]
+    """Keyword arguments of the environment's maker."""
+    sensors: np.ndarray | None = None
+    """(observation_size,) that multiplies the observation: 1 alive, 0 dead. None: all alive."""
+
+
+@dataclass(frozen=True)
+class HostEnv(abc.ABC):
+    """How to make an environment, and its spaces. Equal and hashed by its name."""
+
+    name: str
+    """What made it, as the command line would say it: `gym:LunarLander-v3`."""
+    observation_size: int = field(compare=False)
+    action: Discrete | Continuous = field(compare=False)
+
+    def default_params(self) -> HostParams:
+        return HostParams({})
+
+    @abc.abstractmethod
+    def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:
+        """Make one with each seed. Where they have no time limit of their own, `horizon` is it."""
+
+
+def open_pool(env: HostEnv, params: HostParams, seeds: Sequence[int], horizon: int) -> WatchedPool:
+    """The pool everybody uses: checked, timed, and blind where sensors are dead."""
+    return WatchedPool(env, params, len(seeds), lambda: env.open(params, seeds, horizon))
+
+
+class WatchedPool(Pool):
+    """A pool that names the environment and the step when something goes wrong.
+
+    The environments run on a thread of their own, so that one that hangs can be given up.
+    """
+
+    def __init__(
+        self,
+        env: HostEnv,
+        params: HostParams,
+        num_envs: int,
+        make: Callable[[], Pool],
+        timeout: float = TIMEOUT,
+    ):
+        self.name, self.num_envs, self._timeout = env.name, num_envs, timeout
+        self._shape, self._sensors = (num_envs, env.observation_size), params.sensors
+        self.steps = 0
+        """Steps that all environments together have really taken."""
+        self._worker = Worker(self.name)
+        self._pool: Pool = self._call("being made", make)
+
+    def reset(self) -> np.ndarray:
+        return self._seen("a reset", self._call("a reset", self._pool.reset))
+
+    def step(self, actions: np.ndarray) -> Stepped:
+        if not np.isfinite(actions).all():
+            raise SlacklineError(f"{self.name}: was given an action that is not finite")
+        when = f"step {self.steps:,}"
+        stepped = self._call(when, lambda: self._pool.step(actions))
+        reached = self._seen(when, stepped.reached)
+        new = stepped.observation is not stepped.reached
+        observation = self._seen(when, stepped.observation) if new else reached
+        reward = np.asarray(stepped.reward, np.float32)
+        if reward.shape != (self.num_envs,):
+            raise EnvironmentFailed(
+                f"{self.name}: {when} returned rewards of shape {reward.shape}, not one number each"
+            )
+        if not np.isfinite(reward).all():
+            raise EnvironmentFailed(f"{self.name}: {when} returned a reward that is not finite")
+        self.steps += int(np.sum(stepped.real))
+        return stepped._replace(reached=reached, observation=observation, reward=reward)
+
+    def close(self) -> None:
+        self._call("being closed", self._pool.close)
+        self._worker.dismiss()
+
+    def _seen(self, when: str, observation: Any) -> np.ndarray:
+        """An observation of the right shape and of finite numbers, dead sensors at 0."""
+        seen = np.asarray(observation, np.float32)
+        if seen.shape != self._shape:
+            raise EnvironmentFailed(
+                f"{self.name}: {when} returned observations of shape {seen.shape}, "
+                f"not {self._shape}"
+            )
+        if not np.isfinite(seen).all():
+            raise EnvironmentFailed(
+                f"{self.name}: {when} returned an observation that is not finite"
+            )
+        return seen if self._sensors is None else seen * np.asarray(self._sensors, np.float32)
+
+    def _call(self, when: str, work: Callable[[], Any]) -> Any:
+        try:
+            return self._worker.do(work, self._timeout)
+        except TimeoutError:
+            raise EnvironmentFailed(
+                f"{self.name}: {when} took longer than {self._timeout:g} s and was given up"
+            ) from None
+        except SlacklineError:
+            raise
+        except Exception as error:
+            told = " ".join(str(error).split()) or "no message"
+            raise EnvironmentFailed(
+                f"{self.name}: {when} raised {type(error).__name__}: {told[:300]}"
+            ) from error
+
+
+class Worker:
+    """One thread that does what it is told, in order. A daemon: a hung one does not hold the
+    program back when it ends."""
+
+    def __init__(self, name: str):
+        self._todo: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=f"slackline {name}", daemon=True).start()
+
+    def do(self, work: Callable[[], Any], timeout: float) -> Any:
+        self._todo.put(work)
+        try:
+            result, error = self._done.get(timeout=timeout)
+        except queue.Empty:
+            raise TimeoutError from None
+        if error is not None:
+            raise error
+        return result
+
+    def dismiss(self) -> None:
+        self._todo.put(None)
+
+    def _run(self) -> None:
+        while (work := self._todo.get()) is not None:
+            try:
+                self._done.put((work(), None))
+            except Exception as error:  # whatever it is, the caller must know
+                self._done.put((None, error))

@@ -1,0 +1,151 @@
+"""Training on environments of a host: only collecting differs from `program.py`.
+
+All copies (seeds × members of an ensemble) step their environments in one pool. A step is one
+compiled call that draws the actions of all of them, and one call of the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from slackline.envs.api import Array
+from slackline.envs.host import HostEnv, WatchedPool, open_pool
+from slackline.learn.collect import Episodes, Transition
+from slackline.learn.hyper import Hyper
+from slackline.learn.learner import Learner, TrainState
+from slackline.learn.program import (
+    SEED,
+    STATE,
+    WHOLE,
+    Layout,
+    Program,
+    Progress,
+    compiled,
+    layout_of,
+)
+
+
+class HostProgram(Program):
+    """As `Program`, but the environments are not part of the state: they start anew when a run is
+    resumed, with seeds that come from the state's keys."""
+
+    def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
+        env = learner.env
+        assert isinstance(env, HostEnv)
+        self._env, self._horizon = env, learner.horizon
+        # How long an episode may be is the environment's business, not the learner's.
+        super().__init__(replace(learner, horizon=0), hyper, seeds, members)
+        self._shape = (len(seeds) * members, hyper.num_envs)
+        self._act, self._learn = _compiled(self._learner, layout_of(self._shape[0]))
+        self._pool: WatchedPool | None = None
+
+    def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
+        if self._pool is None:
+            self._open(state)
+        total: Progress | None = None
+        for _ in range(iterations):
+            steps, episodes = self._collect(state)
+            state, losses = self._learn(state, self._hyper, steps)
+            now = Progress(episodes, jax.tree.map(np.asarray, losses))
+            total = now if total is None else jax.tree.map(np.add, total, now)
+        assert total is not None
+        return state, total._replace(losses=jax.tree.map(lambda x: x / iterations, total.losses))
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _open(self, state: TrainState) -> None:
+        """Environments in their first step, each copy's from its own key."""
+        draw = jax.vmap(lambda key: jax.random.randint(key, self._shape[1:], 0, 2**31 - 1))
+        seeds = np.asarray(draw(state.key)).reshape(-1)
+        self._pool = open_pool(self._env, self._env.default_params(), seeds.tolist(), self._horizon)
+        self._observation = self._by_copy(self._pool.reset())
+        self._fresh = np.ones(self._shape, bool)
+        self._return = np.zeros(self._shape)
+        self._length = np.zeros(self._shape, np.int64)
+        self._z: Any = np.zeros((*self._shape, self._learner.method.latent.size), np.float32)
+
+    def _collect(self, state: TrainState) -> tuple[Transition, Episodes]:
+        """Step every environment `num_steps` times; (copies, T, N, ...)."""
+        rows = [self._step(state, t) for t in range(self._hyper.num_steps)]
+        steps, ended = zip(*rows, strict=True)
+        episodes = jax.tree.map(lambda *x: np.sum(x, axis=0), *ended)
+        return jax.tree.map(lambda *x: np.stack(x, axis=1), *steps), episodes
+
+    def _step(self, state: TrainState, t: int) -> tuple[Transition, Episodes]:
+        assert self._pool is not None
+        seen = self._observation
+        drawn = self._act(state, self._hyper, np.int32(t), seen, self._z, self._fresh)
+        self._z, action, env_action, log_prob = map(np.asarray, drawn)
+        did = self._pool.step(env_action.reshape(-1, *env_action.shape[2:]))
+        did = did._replace(**{k: self._by_copy(v) for k, v in did._asdict().items()})
+        done = did.terminated | did.truncated
+        self._return += did.reward
+        self._length += did.real
+        sums: Any = (
+            np.sum(done, axis=1),
+            np.sum(self._return, axis=1, where=done),
+            np.sum(self._length, axis=1, where=done),
+            np.ones(self._shape[0], np.int64),  # what is unsound was refused by the pool
+        )
+        ended = Episodes(*sums)
+        self._observation, self._fresh = did.observation, done
+        self._return[done], self._length[done] = 0.0, 0
+        kept: Any = {
+            "observation": seen,
+            "z": self._z,
+            "action": action,
+            "log_prob": log_prob,
+            "reward": did.reward,
+            "terminated": did.terminated,
+            "truncated": did.truncated,
+            "next_observation": did.reached,
+            "real": did.real,
+        }
+        return Transition(**kept), ended
+
+    def _by_copy(self, x: np.ndarray) -> np.ndarray:
+        return x.reshape(*self._shape, *x.shape[1:])
+
+
+@lru_cache(maxsize=16)
+def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """(act, learn) of all copies."""
+
+    def act(
+        state: TrainState, hyper: Hyper, t: Array, observation: Array, z: Array, fresh: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """Actions of N environments; those with a fresh episode get a new z first."""
+        _, collect_key, _ = jax.random.split(state.key, 3)
+        z_key, act_key = jax.random.split(jax.random.fold_in(collect_key, t))
+        z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
+        return z, *learner.act(state, hyper, act_key, observation, z)
+
+    def learn(state: TrainState, hyper: Hyper, steps: Transition) -> Any:
+        return learner.learn(state, steps, hyper)
+
+    return (
+        compiled(
+            layout.each(act, (0, None, None, 0, 0, 0)),
+            layout,
+            (STATE, WHOLE, WHOLE, SEED, SEED, SEED),
+            SEED,
+            run_long=True,
+        ),
+        compiled(
+            layout.each(learn, (0, None, 0)),
+            layout,
+            (STATE, WHOLE, SEED),
+            (STATE, SEED),
+            run_long=True,
+        ),
+    )

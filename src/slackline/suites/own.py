@@ -1,0 +1,216 @@
+"""Suites of the user's own: any environment by a word, or a file that names its variations.
+
+gym:LunarLander-v3?gravity=-5.0    a Gymnasium id, with options for its maker
+envpool:HalfCheetah-v5             an EnvPool id
+my_robot.sim:make                  a function of yours that makes a Gymnasium environment
+robot.toml                         a suite: the training environment and its variations
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from slackline.envs.api import Continuous
+from slackline.envs.envpool import envpool
+from slackline.envs.gymnasium import describe, gymnasium, query
+from slackline.envs.host import HostEnv, HostParams
+from slackline.errors import SlacklineError, require_count, unknown
+from slackline.learn.hyper import Hyper
+from slackline.suites.suite import Protocol, Suite, Variation
+
+DISCRETE = Hyper(
+    algorithm="ppo",
+    policy_lr=3e-4,
+    critic_lr=1e-3,
+    discount=0.99,
+    gae_lambda=0.95,
+    entropy=0.01,
+    max_grad_norm=0.5,
+    num_envs=16,
+    num_steps=128,
+    epochs=4,
+    minibatches=8,
+    normalise_advantage=True,
+    normalise_observation=True,
+    hidden=(64, 64),
+    critic_hidden=(64, 64),
+    discriminator_hidden=(64, 64),
+)
+"""What PPO is usually given for a vector of observations and a few actions."""
+
+CONTINUOUS = replace(DISCRETE, entropy=0.0, action_std=0.5, epochs=8)
+
+PROTOCOL = Protocol(steps=1_000_000, shots=10, episodes=2, score_episodes=20)
+HORIZON = 1000
+"""Time limit of an environment that has none of its own."""
+
+
+def own_suite(name: str) -> Suite:
+    return suite_file(Path(name)) if name.endswith(".toml") else suite_of(environment(name))
+
+
+def suite_of(env: HostEnv) -> Suite:
+    """A suite without variations: train on it, adapt to whatever is given later."""
+    return Suite(
+        name=env.name,
+        title=env.name,
+        env=env,  # type: ignore[arg-type]
+        horizon=HORIZON,
+        variations=(),
+        hyper=CONTINUOUS if isinstance(env.action, Continuous) else DISCRETE,
+        protocol=PROTOCOL,
+    )
+
+
+def environment(spec: str, options: Mapping[str, Any] | None = None) -> HostEnv:
+    """The environment that a word stands for; `options` are added to those in it."""
+    source, _, words = spec.partition("?")
+    given = dict(map(assignment, filter(None, words.split("&"))))
+    return _environment(source, json.dumps(given | dict(options or {})))
+
+
+@lru_cache(maxsize=64)
+def _environment(source: str, options: str) -> HostEnv:
+    """To know an environment's spaces one has to be made: once a process is enough."""
+    scheme, _, rest = source.partition(":")
+    merged = json.loads(options)
+    if not rest:
+        raise SlacklineError(
+            f"environment is {source!r}; it must look like gym:ID, envpool:ID or module:function"
+        )
+    if scheme == "gym":
+        return gymnasium(rest, **merged)
+    if scheme == "envpool":
+        return envpool(rest, **merged)
+    return describe(source + query(merged), imported(scheme, rest), merged)
+
+
+def imported(module: str, function: str) -> Callable[..., Any]:
+    """A function of the user's own, from the folder the command was given in or from anywhere."""
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    try:
+        make = getattr(import_module(module), function)
+    except ImportError as error:
+        raise SlacklineError(f"{module}:{function}: cannot import {module} ({error})") from error
+    except AttributeError:
+        raise SlacklineError(f"{module}:{function}: {module} has no {function}") from None
+    if not callable(make):
+        raise SlacklineError(f"{module}:{function}: is not a function that makes an environment")
+    return make
+
+
+def assignment(word: str) -> tuple[str, Any]:
+    """ "gravity=-5.0" -> ("gravity", -5.0)"""
+    name, equals, text = word.partition("=")
+    if not name or not equals:
+        raise SlacklineError(f"option is {word!r}; it must look like NAME=VALUE")
+    try:
+        return name, json.loads(text)
+    except ValueError:
+        return name, text
+
+
+def changed_options(name: str, options: Mapping[str, Any]) -> Variation:
+    """The same environment, made with other options."""
+    words = ", ".join(f"{key} = {value}" for key, value in options.items())
+
+    def apply(params: HostParams) -> HostParams:
+        return params._replace(options={**params.options, **options})
+
+    return Variation(name, words, apply)
+
+
+def another(env: HostEnv, name: str | None = None) -> Variation:
+    """Another environment altogether, of the same spaces."""
+    return Variation(name or env.name, env.name, lambda _: env)
+
+
+@dataclass(frozen=True)
+class _File:
+    """What a suite file says, each value checked."""
+
+    path: Path
+    values: dict[str, Any]
+
+    def take(self, table: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
+        value = table.get(key, default)
+        if value is None:
+            raise SlacklineError(f"{self.path}: {key} is missing")
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise SlacklineError(f"{self.path}: {key} is {value!r}; it must be a {kind.__name__}")
+        return value
+
+    def only(self, table: Mapping[str, Any], known: set[str], where: str) -> None:
+        for key in table:
+            if key not in known:
+                raise unknown(f"field of {where} in {self.path}", key, sorted(known))
+
+
+def suite_file(path: Path) -> Suite:
+    """A suite written by hand; see docs/your-environment.md."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SlacklineError(f"{path}: cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SlacklineError(f"{path}: is not a TOML file ({error})") from None
+    file = _File(path, values)
+    counts = {f.name for f in fields(Protocol)}
+    file.only(
+        values, {"env", "options", "title", "horizon", "variation", "hyper"} | counts, "suite"
+    )
+    env = environment(file.take(values, "env", str), file.take(values, "options", dict, default={}))
+    suite = suite_of(env)
+    given = {name: values[name] for name in counts & set(values)}
+    for name, value in given.items():
+        require_count(f"{name} in {path}", value, high=10**12)
+    horizon = values.get("horizon", HORIZON)
+    require_count(f"horizon in {path}", horizon)
+    tables = file.take(values, "variation", list, default=[])
+    variations = tuple(_variation(file, table) for table in tables)
+    names = [v.name for v in variations]
+    for name in names:
+        if names.count(name) > 1 or name == "Train":
+            raise SlacklineError(f"{path}: the name {name!r} is taken by another variation")
+    return replace(
+        suite,
+        name=str(path),
+        title=file.take(values, "title", str, default=path.stem),
+        horizon=horizon,
+        variations=variations,
+        hyper=_hyper(file, suite.hyper),
+        protocol=replace(PROTOCOL, **given),
+    )
+
+
+def _variation(file: _File, table: Any) -> Variation:
+    if not isinstance(table, dict):
+        raise SlacklineError(f"{file.path}: a variation is written [[variation]]")
+    file.only(table, {"name", "env", "options"}, "a variation")
+    name, options = file.take(table, "name", str), file.take(table, "options", dict, default={})
+    if "env" in table:
+        return another(environment(file.take(table, "env", str), options), name)
+    if not options:
+        raise SlacklineError(f"{file.path}: variation {name!r} has neither options nor an env")
+    return changed_options(name, options)
+
+
+def _hyper(file: _File, default: Hyper) -> Hyper:
+    given = file.take(file.values, "hyper", dict, default={})
+    file.only(given, {f.name for f in fields(Hyper)}, "hyper")
+    whole = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    hyper = replace(default, **whole)
+    try:
+        hyper.check()
+    except SlacklineError as error:
+        raise SlacklineError(f"{file.path}: {error}") from None
+    return hyper
