@@ -51,16 +51,15 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
     label = zlib.crc32(variation.name.encode())
     key = jax.random.fold_in(jax.random.key(subspace.seed), label)
     networks = subspace.networks_at(zs)
+    limit = int(suite.env.time_limit(params, suite.horizon))
     run = jax.jit(roll_out, static_argnums=(0, 1))
-    states, rewards, ended = jax.tree.map(
-        np.asarray, run(suite.env, suite.horizon, networks, params, key)
-    )
+    states, rewards, ended = jax.tree.map(np.asarray, run(suite.env, limit, networks, params, key))
     if not np.isfinite(rewards).all():
         raise SlacklineError(
             f"an episode on {variation.name} returned a value that is not finite: "
             "the simulation broke down, and there is nothing to watch"
         )
-    lengths = np.where(ended.any(axis=0), ended.argmax(axis=0) + 1, suite.horizon)
+    lengths = np.where(ended.any(axis=0), ended.argmax(axis=0) + 1, limit)
     return Episodes(states, rewards, lengths, ended.any(axis=0))
 
 
