@@ -32,6 +32,8 @@ MAX_ROOMS, MAX_SIZE = 6, 10
 
 EMPTY, WALL, DOOR, GOAL = 1, 2, 4, 8
 """MiniGrid's numbers of what a tile holds; 0 is a tile not seen."""
+GREY = 5
+"""Its number of the colour of walls."""
 LEFT, RIGHT, FORWARD, PICKUP, DROP, TOGGLE, DONE = range(7)
 
 AHEAD = np.array([1, WIDTH, -1, -WIDTH], np.int32)
@@ -207,8 +209,7 @@ def params_of(real: Any) -> MultiRoomParams:
     """A MultiRoomEnv that was just reset, as parameters of ours."""
     kind, colour, _ = real.grid.encode().astype(np.int32).T
     door = np.where(kind == DOOR, np.cumsum(kind == DOOR).reshape(kind.shape), 0)
-    outside = pack(*map(np.int32, (WALL, 5, 0)))  # a grey wall
-    tiles = np.pad(pack(kind, colour, door), BORDER, constant_values=outside)
+    tiles = np.pad(pack(kind, colour, door), BORDER, constant_values=WALL | GREY << 4)
     tiles.setflags(write=False)  # whoever asks for this maze again gets the same array
     column, row = real.agent_pos
     start = (row + BORDER) * WIDTH + column + BORDER
