@@ -80,7 +80,10 @@ _RESPELT = {"BigThig": "BigThighs", "SmallShin": "SmallShins", "SmallThig": "Sma
 
 
 def _variation(row: str) -> str:
-    """Our name of a row: "LongPole CartPole" is LongPole, "Test Env #3" is Maze3."""
+    """Our name of a row: "LongPole CartPole" is LongPole, "Test Env #3" is Maze3, and
+    "Two Rooms Maze 1" is TwoRoomsMaze1."""
     if row.startswith("Test Env #"):
         return f"Maze{row[-1]}"
+    if " Rooms " in row:
+        return row.replace(" ", "")
     return row if row.endswith("%") else _RESPELT.get(row, row.split(" ")[0])

@@ -24,15 +24,19 @@ class Playing(NamedTuple):
 def episode_returns(
     env: Env, horizon: int, act: Callable[[Array], Array], params: Params, keys: Array
 ) -> Array:
-    """Undiscounted returns (B,) of B episodes, cut after `horizon` steps.
+    """Undiscounted returns (B,) of B episodes, cut after `horizon` steps or the environment's own.
 
     `act` turns observations (B, ...) into actions; params and keys have a leading axis B.
     """
+
+    def start(key: Array, params: Params) -> tuple[Array, Any, Array]:
+        return *env.reset(key, params), jnp.int32(env.time_limit(params, horizon))
+
     reset_keys, step_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
-    observation, state = jax.vmap(env.reset)(reset_keys, params)
+    observation, state, limit = jax.vmap(start)(reset_keys, params)
 
     def going(now: Playing) -> Array:
-        return ~jnp.all(now.over) & (now.time < horizon)
+        return ~jnp.all(now.over)
 
     def step(now: Playing) -> Playing:
         keys = jax.vmap(lambda key: jax.random.fold_in(key, now.time))(step_keys)
@@ -40,7 +44,8 @@ def episode_returns(
             keys, now.state, act(now.observation), params
         )
         total = now.total + jnp.where(now.over, 0.0, reward)
-        return Playing(now.time + 1, observation, state, total, now.over | terminated)
+        time = now.time + 1
+        return Playing(time, observation, state, total, now.over | terminated | (time >= limit))
 
     num = keys.shape[0]
     first = Playing(jnp.int32(0), observation, state, jnp.zeros(num), jnp.zeros(num, bool))

@@ -179,6 +179,9 @@ class Partly(Env):
     def step(self, key: Array, state: Any, action: Array, params: list[Any]) -> Any:
         return self.env.step(key, state, action, self.complete(params))
 
+    def time_limit(self, params: list[Any], horizon: int) -> int | Array:
+        return self.env.time_limit(self.complete(params), horizon)
+
 
 class Jobs(NamedTuple):
     """Episodes to run, (J,): where, with which z, from which key."""

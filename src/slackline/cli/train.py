@@ -88,7 +88,9 @@ def outcome(run: RunFolder) -> str:
     """One line about a finished training."""
     config, seconds = run.config(), run.read()["provenance"].get("training_seconds", 0.0)
     ended = [r for line in run.read_progress()[-1:] for r in line["return"] if r is not None]
-    last = f"{np.mean(ended):.1f} ± {np.std(ended):.1f}" if ended else "unknown (no episode ended)"
+    digits, last = find_suite(config.suite).digits, "unknown (no episode ended)"
+    if ended:
+        last = f"{np.mean(ended):.{digits}f} ± {np.std(ended):.{digits}f}"
     members = config.resolve()[1].num_members
     copies = len(config.seeds) * members
     total = config.iterations * config.hyper.steps_per_iteration * copies

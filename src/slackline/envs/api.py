@@ -2,6 +2,7 @@
 
 An environment neither resets itself nor keeps a time limit: the rollout does both, once, for
 everybody, so truncation is never mistaken for termination and the final observation is never lost.
+(It may say what the limit is, where that depends on its parameters.)
 `params` is a pytree that holds everything a variation may change.
 """
 
@@ -56,3 +57,7 @@ class Env(abc.ABC):
         self, key: Array, state: State, action: Array, params: Params
     ) -> tuple[Array, State, Array, Array]:
         """Advance one step: (observation, state, reward, terminated)."""
+
+    def time_limit(self, params: Params, horizon: int) -> int | Array:
+        """Steps after which the rollout cuts an episode: the suite's horizon, or fewer."""
+        return horizon

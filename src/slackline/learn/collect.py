@@ -77,7 +77,7 @@ def collect(
     num_steps: int,
 ) -> tuple[Running, Transition, Episodes]:
     """Step every environment `num_steps` times; where an episode ends, one with a new z begins."""
-    num_envs = running.elapsed.shape[0]
+    num_envs, limit = running.elapsed.shape[0], env.time_limit(params, horizon)
 
     def step(running: Running, key: Array) -> tuple[Running, tuple[Transition, Episodes]]:
         act_key, step_key, start_key = jax.random.split(key, 3)
@@ -93,7 +93,7 @@ def collect(
             running.elapsed + 1,
             running.episode_return + reward,
         )
-        done = terminated | (stepped.elapsed >= horizon)
+        done = terminated | (stepped.elapsed >= limit)
         transition = Transition(
             observation=running.observation,
             z=running.z,

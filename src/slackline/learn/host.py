@@ -7,7 +7,6 @@ compiled call that draws the actions of all of them, and one call of the pool.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -40,8 +39,7 @@ class HostProgram(Program):
         env = learner.env
         assert isinstance(env, HostEnv)
         self._env, self._horizon = env, learner.horizon
-        # How long an episode may be is the environment's business, not the learner's.
-        super().__init__(replace(learner, horizon=0), hyper, seeds, members)
+        super().__init__(learner, hyper, seeds, members)
         self._shape = (len(seeds) * members, hyper.num_envs)
         self._act, self._learn = _compiled(self._learner, layout_of(self._shape[0]))
         self._pool: WatchedPool | None = None

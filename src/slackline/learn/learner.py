@@ -73,7 +73,6 @@ class Learner:
 
     env: Env | HostEnv
     horizon: int
-    """Most steps an episode can have; 0 where only the environment knows."""
     method: Method
     axis: str | None = None
     """The mesh axis whose devices share out the blocks of environments, if any does."""
@@ -81,6 +80,13 @@ class Learner:
     @property
     def distribution(self) -> Distribution:
         return distribution_of(self.env.action)
+
+    @property
+    def shortest_limit(self) -> int:
+        """No episode is cut before it has this many steps; of a host's nothing is known."""
+        if isinstance(self.env, HostEnv):
+            return 0
+        return int(self.env.time_limit(self.env.default_params(), self.horizon))
 
     def init(self, key: Array, hyper: Hyper) -> TrainState:
         """Fresh networks (the anchors independent of each other) and fresh environments."""
@@ -206,10 +212,10 @@ class Learner:
         """V of the observations that the steps (T, N) reached, given those they began with.
 
         They are the next row's, but for the last step and for time limits; after a termination
-        nobody asks. No environment meets its time limit twice within a horizon, so two rows of
+        nobody asks. No environment meets its time limit twice within that time, so two rows of
         new values do for T of them.
         """
-        if values.shape[0] > self.horizon:
+        if values.shape[0] > self.shortest_limit:
             return self.value(critic, steps.next_observation, steps.z)
         cut = jnp.argmax(steps.truncated, axis=0)
         ends = jnp.stack([cut, jnp.full_like(cut, values.shape[0] - 1)])

@@ -13,6 +13,7 @@ from slackline.bench.stats import Summary, iqm, iqm_interval, seed_scores, summa
 from slackline.methods.latent import Latent
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
+from slackline.suites import suite as find_suite
 from slackline.suites.suite import Suite
 from slackline.tuning import Choice
 
@@ -33,8 +34,8 @@ def show(table: Table) -> None:
     console.print(caption, style="dim")
 
 
-def plus_minus(summary: Summary) -> str:
-    return f"{summary.mean:.1f} ± {summary.std:.1f}"
+def plus_minus(summary: Summary, digits: int) -> str:
+    return f"{summary.mean:.{digits}f} ± {summary.std:.{digits}f}"
 
 
 def benchmark_title(result: SuiteResult, shots: int) -> str:
@@ -55,7 +56,7 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
 
     The first row is the header.
     """
-    variations = result.variations(shots)
+    variations, digits = result.variations(shots), result.suite.digits
     columns = [["variation", *variations, *SUMMARY]]
     for method in result.methods(shots):
         matrix = result.matrix(method.name, shots)
@@ -65,12 +66,12 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
         columns.append(
             [
                 method.name,
-                *(plus_minus(summarise(matrix[:, i])) for i in range(len(variations))),
-                plus_minus(average),
-                f"{average.standard_error:.1f}",
-                f"{iqm(matrix):.1f} [{low:.1f}, {high:.1f}]",
+                *(plus_minus(summarise(matrix[:, i]), digits) for i in range(len(variations))),
+                plus_minus(average, digits),
+                f"{average.standard_error:.{digits}f}",
+                f"{iqm(matrix):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]",
                 str(result.ratio_to_single(method.name, shots) or "–"),
-                "–" if trained is None else plus_minus(summarise(trained)),
+                "–" if trained is None else plus_minus(summarise(trained), digits),
             ]
         )
         columns += paper_column(result.suite.name, method.name, variations, shots)
@@ -131,7 +132,7 @@ def adaptation_table(scores: pl.DataFrame, suite: Suite, latent: Latent) -> Tabl
         table.add_row(
             name,
             suite.variation(name).description,
-            plus_minus(summarise(per_seed)),
+            plus_minus(summarise(per_seed), suite.digits),
             ", ".join(zs) if len(zs) <= MAX_SHOWN_Z else f"{len(zs)} different ones",
             f"{paper.mean:g} ± {paper.std:g}" if paper else "–",
         )
@@ -158,6 +159,7 @@ def adaptation_json(scores: pl.DataFrame) -> list[dict[str, Any]]:
 
 def tuning_table(name: str, ranking: list[Choice], *, seeds: int, steps: int) -> Table:
     """The grid's cells, best first."""
+    digits = find_suite(name).digits
     table = Table(
         title=f"{name}: single policy on the training environment, {seeds} seeds × {steps:,} steps",
         caption="final: deterministic return on fresh training episodes, mean ± std over seeds",
@@ -168,8 +170,8 @@ def tuning_table(name: str, ranking: list[Choice], *, seeds: int, steps: int) ->
         table.add_row(
             str(rank),
             *(f"{value:g}" for value in choice.changed.values()),
-            plus_minus(summarise(np.array(choice.scores))),
-            f"{choice.training_return:.1f}",
+            plus_minus(summarise(np.array(choice.scores)), digits),
+            f"{choice.training_return:.{digits}f}",
             style="bold" if rank == 1 else None,
         )
     return table

@@ -8,7 +8,16 @@ from slackline.envs.brax import BACKENDS
 from slackline.errors import unknown
 from slackline.suites.suite import Suite
 
-NAMES = ("cartpole", "acrobot", "pendulum", "pendulum-continuous", "maze2d", "halfcheetah", "ant")
+NAMES = (
+    "cartpole",
+    "acrobot",
+    "pendulum",
+    "pendulum-continuous",
+    "maze2d",
+    "minigrid",
+    "halfcheetah",
+    "ant",
+)
 
 ROBOTS = ("halfcheetah", "ant")
 """Suites that exist once more for each of Brax's other engines: `ant-positional` and so on."""

@@ -77,6 +77,8 @@ class Suite:
     """Other hyper-parameters worth trying, by name."""
     display_scale: float = 1.0
     """Returns are multiplied by this where they are shown; never in training or in the store."""
+    digits: int = 1
+    """Decimals of returns in tables."""
     note: str = ""
     """What a reader of the tables must know."""
     block: int = 4096

@@ -47,20 +47,20 @@ class Episodes(NamedTuple):
 def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Episodes:
     """One whole episode of the policy at each z (K, size) on a changed environment."""
     suite = find_suite(subspace.suite)
-    params = jax.tree.map(jnp.asarray, variation.apply(suite.env.default_params()))
+    env = suite.jax_env
+    params = jax.tree.map(jnp.asarray, variation.apply(env.default_params()))
     label = zlib.crc32(variation.name.encode())
     key = jax.random.fold_in(jax.random.key(subspace.seed), label)
     networks = subspace.networks_at(zs)
+    limit = int(env.time_limit(params, suite.horizon))
     run = jax.jit(roll_out, static_argnums=(0, 1))
-    states, rewards, ended = jax.tree.map(
-        np.asarray, run(suite.jax_env, suite.horizon, networks, params, key)
-    )
+    states, rewards, ended = jax.tree.map(np.asarray, run(env, limit, networks, params, key))
     if not np.isfinite(rewards).all():
         raise SlacklineError(
             f"an episode on {variation.name} returned a value that is not finite: "
             "the simulation broke down, and there is nothing to watch"
         )
-    lengths = np.where(ended.any(axis=0), ended.argmax(axis=0) + 1, suite.horizon)
+    lengths = np.where(ended.any(axis=0), ended.argmax(axis=0) + 1, limit)
     return Episodes(states, rewards, lengths, ended.any(axis=0))
 
 
