@@ -53,7 +53,7 @@ def python_steps() -> Callable[[int], Any]:
 
 def our_steps(num_envs: int, everywhere: bool) -> Callable[[int], Any]:
     """A batch of ours, with random actions; the sum of all observations is kept."""
-    env = SUITE.env
+    env = SUITE.jax_env
     variations = [TRAIN, *SUITE.variations] if everywhere else [TRAIN]
     stacked = SUITE.params_of(variations)
     own = jax.tree.map(lambda leaf: leaf[np.arange(num_envs) % len(variations)], stacked)

@@ -56,8 +56,8 @@ def loop(body: Callable[[Any], Any]) -> Callable[[Any, jax.Array], Any]:
 
 def env_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
     """An iteration's steps of bare physics with random actions: no policy, nothing kept."""
-    env, layout = suite.env, layout_of(1, hyper.num_blocks)
-    params, size = env.default_params(), suite.env.action.size  # type: ignore[union-attr]
+    env, layout = suite.jax_env, layout_of(1, hyper.num_blocks)
+    params, size = env.default_params(), suite.jax_env.action.size  # type: ignore[union-attr]
 
     def begin(keys: jax.Array) -> Any:
         def block(key: jax.Array) -> Any:
@@ -86,7 +86,7 @@ def env_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
 def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender:
     """`collect` as training runs it, and nothing learned from it."""
     layout = layout_of(1, hyper.num_blocks)
-    learner = Learner(suite.env, suite.horizon, sl.method(method), layout.axis)
+    learner = Learner(suite.jax_env, suite.horizon, sl.method(method), layout.axis)
 
     def iterate(state: Any) -> Any:
         key, collect_key = jax.random.split(state.key)
@@ -101,13 +101,13 @@ def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender
         return state._replace(running=running, key=key)
 
     each = layout.each(lambda state, n: loop(iterate)(state, n), (0, None))
-    state = Program(Learner(suite.env, suite.horizon, sl.method(method)), hyper, [0]).init()
+    state = Program(Learner(suite.jax_env, suite.horizon, sl.method(method)), hyper, [0]).init()
     run = compiled(each, layout, (STATE, WHOLE), STATE, run_long=True)
     return Contender(repeated(run, state), hyper.steps_per_iteration, budget)
 
 
 def training(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender:
-    program = Program(Learner(suite.env, suite.horizon, sl.method(method)), hyper, [0])
+    program = Program(Learner(suite.jax_env, suite.horizon, sl.method(method)), hyper, [0])
     return Contender(
         repeated(lambda state, n: program.advance(state, int(n))[0], program.init()),
         hyper.steps_per_iteration,
@@ -142,7 +142,7 @@ def update_bound(suite: Suite, method: str, hyper: Hyper, budget: float) -> Cont
     """Epochs × minibatches of the bare products of policy and critic, shared out as training is."""
     layout, chosen = layout_of(1, hyper.num_blocks), sl.method(method)
     rows = hyper.steps_per_iteration // hyper.minibatches // layout.blocks
-    size, outputs = suite.env.observation_size, suite.env.action.size  # type: ignore[union-attr]
+    size, outputs = suite.jax_env.observation_size, suite.jax_env.action.size  # type: ignore[union-attr]
     critic = init_mlp(jax.random.key(0), (size + chosen.latent.size, *hyper.critic_hidden, 1))
     policy = init_mlp(jax.random.key(1), (size, *hyper.hidden, outputs))
     parts = [products(network, rows) for network in (policy, critic)]

@@ -41,7 +41,7 @@ SEEDS = 10
 def env_only(budget: float) -> Contender:
     """The same environments, resets and time limits as training, and nothing learned."""
     suite, latent = sl.suite(SUITE), sl.method("single").latent
-    params, hyper = suite.env.default_params(), suite.hyper
+    params, hyper = suite.jax_env.default_params(), suite.hyper
 
     def act(key: jax.Array, observation: jax.Array, _: jax.Array) -> tuple[Any, Any, Any]:
         num = observation.shape[0]
@@ -52,7 +52,7 @@ def env_only(budget: float) -> Contender:
         running, key = carry
         key, collect_key = jax.random.split(key)
         running, _, _ = collect(
-            collect_key, running, act, suite.env, params, latent, suite.horizon, hyper.num_steps
+            collect_key, running, act, suite.jax_env, params, latent, suite.horizon, hyper.num_steps
         )
         return running, key
 
@@ -60,7 +60,9 @@ def env_only(budget: float) -> Contender:
         return jax.lax.fori_loop(0, iterations, lambda _, c: jax.vmap(iterate)(c), carry)
 
     def begin(keys: jax.Array) -> Any:
-        one = partial(start, env=suite.env, params=params, latent=latent, num_envs=hyper.num_envs)
+        one = partial(
+            start, env=suite.jax_env, params=params, latent=latent, num_envs=hyper.num_envs
+        )
         return jax.vmap(one)(keys), keys
 
     layout = layout_of(SEEDS)
@@ -77,7 +79,7 @@ def env_only(budget: float) -> Contender:
 
 def training(method: str, budget: float) -> Contender:
     suite = sl.suite(SUITE)
-    learner = Learner(suite.env, suite.horizon, sl.method(method))
+    learner = Learner(suite.jax_env, suite.horizon, sl.method(method))
     program = Program(learner, suite.hyper, range(SEEDS))
     state = program.init()
 

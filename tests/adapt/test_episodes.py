@@ -75,13 +75,13 @@ def test_continuous_action_is_squashed_mean() -> None:
     key = jax.random.key(0)[None]
     found = played(Aim(), 3, saying([0.7], 1), AimParams(target=0.5), key)[0]
     np.testing.assert_allclose(found, -((action - 0.5) ** 2), rtol=1e-5)
-    assert AIM_SUITE.env.action.high == 3.0  # type: ignore[union-attr]
+    assert AIM_SUITE.jax_env.action.high == 3.0  # type: ignore[union-attr]
 
 
 def test_agrees_with_a_python_loop() -> None:
     """CartPole, step by step with the same keys."""
     suite = find_suite("cartpole")
-    env, params = CartPole(), suite.env.default_params()
+    env, params = CartPole(), suite.jax_env.default_params()
     policy = init_mlp(jax.random.key(5), (4, 8, 2))
     step = jax.jit(env.step)
     for seed in range(3):

@@ -34,7 +34,7 @@ def line(seed: int, ends: tuple[float, float] = (-2.0, 2.0)) -> Subspace:
     """Policies that act the same whatever they see: tanh of a point between the ends, scaled."""
     bias = np.array(ends, np.float32)[:, None]
     policy = MLP((Layer(np.zeros((2, 1, 1), np.float32), bias),))  # type: ignore[arg-type]
-    return Subspace("aim", LINE, seed, AIM_SUITE.env.action, policy, policy)
+    return Subspace("aim", LINE, seed, AIM_SUITE.jax_env.action, policy, policy)
 
 
 def known_returns(candidates: np.ndarray, ends: tuple[float, float], target: float) -> np.ndarray:
@@ -177,7 +177,7 @@ def test_too_many_episodes_are_refused_before_they_run() -> None:
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_numpy_policy_is_the_jax_network(name: str) -> None:
     """What `at(z)` does in NumPy is what was scored in JAX."""
-    method, space = CATALOGUE[name], AIM_SUITE.env.action
+    method, space = CATALOGUE[name], AIM_SUITE.jax_env.action
     wide = method.conditioning.input_size(method.latent, 3)
     anchors = method.conditioning.num_anchors(method.latent)
     policy = jax.tree.map(np.asarray, init_mlp(jax.random.key(0), (wide, 8, 1), anchors))

@@ -115,7 +115,7 @@ def laboratory(name: str) -> Any:
 
     Programs take seconds to compile: all tests of a suite use this one.
     """
-    env: Any = suite(name).env
+    env: Any = suite(name).jax_env
     engine = engine_of(env.backend)
 
     def follow(params: BraxParams, q: Array, qd: Array, plan: Array) -> Course:
@@ -130,7 +130,7 @@ def laboratory(name: str) -> Any:
 
 
 def plan_of(name: str, strength: float) -> Array:
-    action = suite(name).env.action
+    action = suite(name).jax_env.action
     assert isinstance(action, Continuous)
     plan = np.random.default_rng(0).uniform(-strength, strength, (NUM_STEPS, action.size))
     return jnp.asarray(plan, jnp.float32)
@@ -142,7 +142,7 @@ def experiment(
     """All variations (or those `params`) from the same start, lifted and pushed forward."""
     found = suite(name)
     params = found.params_of(everything(found)) if params is None else params
-    sys = found.env.default_params().sys
+    sys = found.jax_env.default_params().sys
     height = 1 if name.startswith("half") else 2
     num = len(everything(found))
     q = jnp.tile(sys.init_q.at[height].add(lift), (num, 1))
@@ -153,7 +153,7 @@ def experiment(
 def starts(name: str) -> tuple[Array, Array]:
     """Several as after a reset, one high in the air, one in the floor: q (V, nq) and qd (V, nv)."""
     found = suite(name)
-    sys, num = found.env.default_params().sys, len(everything(found))
+    sys, num = found.jax_env.default_params().sys, len(everything(found))
     generator = np.random.default_rng(5)
     q = np.asarray(sys.init_q) + generator.uniform(-0.1, 0.1, (num, sys.nq))
     q[1:3, 1 if name.startswith("half") else 2] += [0.7, -0.4]
@@ -308,7 +308,7 @@ from slackline.suites import NAMES, suite
 for name in NAMES:
     suite(name)
 assert not {"brax", "mujoco", "jaxopt", "flax"} & set(sys.modules)
-env = suite("halfcheetah-generalized").env
+env = suite("halfcheetah-generalized").jax_env
 assert env.observation_size == 17 and env.action.size == 6
 env.default_params()
 assert "brax" in sys.modules

@@ -22,7 +22,7 @@ from slackline.suites import suite
 from slackline.suites.maze2d import DRAWINGS
 
 SUITE = suite("maze2d")
-ENV = SUITE.env
+ENV = SUITE.jax_env
 UP, DOWN, LEFT, RIGHT = range(4)
 SHORTEST = {"Train": 16, "Maze1": 16, "Maze2": 20, "Maze3": 20, "Maze4": 22, "Maze5": 20}
 STEP = jax.jit(ENV.step)

@@ -351,7 +351,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 QUIET = """
 import sys
 from slackline.suites import suite
-env = suite("minigrid").env
+env = suite("minigrid").jax_env
 assert not {"minigrid", "pygame", "gymnasium"} & set(sys.modules)
 env.default_params()
 assert "minigrid" in sys.modules

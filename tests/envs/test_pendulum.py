@@ -57,7 +57,7 @@ def test_the_suites_list_the_papers_variations(name: str) -> None:
 @pytest.mark.parametrize("name", ["pendulum", "pendulum-continuous"])
 def test_steps_as_gymnasium_does(name: str, variation: str) -> None:
     """Along whole episodes, each step from the state that Gymnasium is in."""
-    env, params = suite(name).env, suite(name).variation(variation).apply(PendulumParams())
+    env, params = suite(name).jax_env, suite(name).variation(variation).apply(PendulumParams())
     step = jax.jit(lambda state, action: env.step(jax.random.key(0), state, action, params))
     reference = gymnasium_pendulum(CHANGES[variation])
     rng = np.random.default_rng(7)
@@ -101,7 +101,7 @@ def test_reset_is_uniform() -> None:
 def test_the_reward_is_gymnasiums_unscaled() -> None:
     """Hanging down without a motor costs π² a step, so a wasted episode scores about −1974."""
     state = PendulumState(jnp.float32(np.pi), jnp.float32(0.0))
-    env = suite("pendulum").env
+    env = suite("pendulum").jax_env
     _, _, reward, _ = env.step(jax.random.key(0), state, jnp.int32(2), PendulumParams())
     assert float(reward) == pytest.approx(-(np.pi**2), rel=1e-5)
     assert suite("pendulum").display_scale == 0.1

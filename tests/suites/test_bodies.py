@@ -137,7 +137,7 @@ def test_as_many_sensors_are_dead_as_the_name_says(percent: int) -> None:
 @pytest.mark.parametrize("name", SUITES)
 def test_by_a_factor_of_one_nothing_changes(name: str) -> None:
     """Bit for bit."""
-    train = suite(name).env.default_params()
+    train = suite(name).jax_env.default_params()
     changes = [gravity(1.0), friction(1.0), dead_sensors(0.0)]
     if name.startswith("half"):
         changes += [part_size(part, 1.0) for part in PARTS]

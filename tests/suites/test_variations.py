@@ -15,7 +15,7 @@ from slackline.paper import paper_average, paper_score
 from slackline.suites import NAMES, suite
 from slackline.suites.suite import TRAIN, Suite, Variation
 
-PURE = [name for name in NAMES if isinstance(suite(name).env, Env)]
+PURE = [name for name in NAMES if isinstance(suite(name).jax_env, Env)]
 CASES = [(name, v.name) for name in PURE for v in suite(name).variations]
 MORE = [(name, v.name) for name in PURE for v in suite(name).extras]
 AS_TRAINED = {("maze2d", "Maze1")}
@@ -48,7 +48,7 @@ def changed(found: Suite) -> list[Variation]:
 @cache
 def compiled(name: str) -> Any:
     """(params of V environments, P plans) to observations and rewards (V, P, time, ...)."""
-    env = suite(name).env
+    env = suite(name).jax_env
 
     def follow(params: Any, plan: Array) -> Array:
         def step(state: Any, timed: tuple[Array, Array]) -> tuple[Any, Array]:
@@ -95,7 +95,7 @@ def test_suite_is_well_formed(name: str) -> None:
 @pytest.mark.parametrize("name", PURE)
 def test_environment_keeps_the_contract(name: str) -> None:
     """Flat float observations, scalar reward and flag, and a state that keeps its types."""
-    env = suite(name).env
+    env = suite(name).jax_env
     params, key = env.default_params(), jax.random.key(0)
     observation, state = jax.eval_shape(env.reset, key, params)
     action = plans(env.action)[0, 0]

@@ -31,7 +31,7 @@ def watched_carts(lengths: list[int], horizon: int = 40, steps: int = 20) -> Wat
     leaves: Any = (drifting, still, still, still)
     rewards = (np.arange(horizon)[:, None] < np.array(lengths)[None]).astype(np.float32)
     ended = np.array([length < horizon for length in lengths])
-    env = suite("cartpole").env
+    env = suite("cartpole").jax_env
     params = env.default_params()
     return Watched(
         title="CartPole, Train",
@@ -95,7 +95,7 @@ def test_films_play_in_real_time_where_that_can_be_watched() -> None:
 
 def test_seconds_of_a_step() -> None:
     for name, seconds in (("cartpole", 0.02), ("acrobot", 0.2), ("maze2d", None)):
-        env = suite(name).env
+        env = suite(name).jax_env
         assert step_seconds(env, env.default_params()) == seconds
 
 

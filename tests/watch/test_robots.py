@@ -26,7 +26,7 @@ def test_a_half_cheetah_stands_on_the_ground_and_its_big_shins_are_marked() -> N
     found = suite("halfcheetah")
     usual = found.env.default_params()
     params = found.variation("BigShins").apply(usual)
-    picture = view_of(found.env, params, usual)(start_of(found.env, usual))
+    picture = view_of(found.jax_env, params, usual)(start_of(found.jax_env, usual))
     parts = [shape for shape in picture.shapes if shape.edge]
     assert len(parts) == 8
     marked = {mix(ACCENT, SKY, share) for share in (NEAR, FAR)}

@@ -26,7 +26,7 @@ def leaning(direction: float) -> MLP:
 @pytest.fixture(scope="module")
 def rolled() -> tuple[CartPoleState, np.ndarray, np.ndarray]:
     networks = jax.tree.map(lambda *leaves: jnp.stack(leaves), leaning(1.0), leaning(-1.0))
-    params = jax.tree.map(jnp.asarray, suite("cartpole").env.default_params())
+    params = jax.tree.map(jnp.asarray, suite("cartpole").jax_env.default_params())
     run = jax.jit(roll_out, static_argnums=(0, 1))
     return jax.tree.map(np.asarray, run(CartPole(), HORIZON, networks, params, jax.random.key(3)))
 

@@ -83,7 +83,7 @@ def past_of(name: str, variation: str) -> tuple[Any, Any, Any]:
     found = suite(name)
     usual = found.env.default_params()
     params = found.variation(variation).apply(usual)
-    _, state = found.env.reset(jax.random.key(0), params)
+    _, state = found.jax_env.reset(jax.random.key(0), params)
     return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state), params, usual
 
 
@@ -97,7 +97,7 @@ def test_colours_mix() -> None:
 def test_every_classic_environment_has_a_scene(name: str) -> None:
     for variation in (TRAIN, *suite(name).variations):
         past, params, usual = past_of(name, variation.name)
-        picture = view_of(suite(name).env, params, usual)(past)
+        picture = view_of(suite(name).jax_env, params, usual)(past)
         left, bottom, right, top = picture.window
         assert left < right
         assert bottom < top
@@ -121,7 +121,7 @@ def test_every_classic_environment_has_a_scene(name: str) -> None:
 )
 def test_what_was_changed_has_the_accent(name: str, variation: str) -> None:
     past, params, usual = past_of(name, variation)
-    assert ACCENTS & set(fills(view_of(suite(name).env, params, usual)(past)))
+    assert ACCENTS & set(fills(view_of(suite(name).jax_env, params, usual)(past)))
 
 
 def test_a_pole_twice_as_long_is_drawn_twice_as_long() -> None:
@@ -129,7 +129,7 @@ def test_a_pole_twice_as_long_is_drawn_twice_as_long() -> None:
     for variation in ("Train", "LongPole"):
         past, params, usual = past_of("cartpole", variation)
         past = past._replace(angle=np.zeros(1), position=np.zeros(1))
-        outlines = bodies(view_of(suite("cartpole").env, params, usual)(past))
+        outlines = bodies(view_of(suite("cartpole").jax_env, params, usual)(past))
         heights.append(max(outline[:, 1].max() for outline in outlines) - 0.42 - 0.055)
     np.testing.assert_allclose(heights, [1.0, 2.0], atol=1e-6)
 
@@ -137,11 +137,13 @@ def test_a_pole_twice_as_long_is_drawn_twice_as_long() -> None:
 def test_a_hanging_acrobot_and_an_upright_pendulum_are_drawn_so() -> None:
     past, params, usual = past_of("acrobot", "Train")
     past = jax.tree.map(np.zeros_like, past)
-    low = min(o[:, 1].min() for o in bodies(view_of(suite("acrobot").env, params, usual)(past)))
+    low = min(o[:, 1].min() for o in bodies(view_of(suite("acrobot").jax_env, params, usual)(past)))
     assert low == pytest.approx(-2.09, abs=0.01)
     past, params, usual = past_of("pendulum", "Train")
     past = jax.tree.map(np.zeros_like, past)
-    high = max(o[:, 1].max() for o in bodies(view_of(suite("pendulum").env, params, usual)(past)))
+    high = max(
+        o[:, 1].max() for o in bodies(view_of(suite("pendulum").jax_env, params, usual)(past))
+    )
     assert high == pytest.approx(1.15, abs=0.01)
 
 
@@ -150,7 +152,7 @@ def test_distances_are_said_without_a_minus_zero() -> None:
 
 
 def test_changed_fields_are_named() -> None:
-    usual = suite("cartpole").env.default_params()
+    usual = suite("cartpole").jax_env.default_params()
     assert changed_fields(usual._replace(length=1.0, force=5.0), usual) == {"length", "force"}
     assert changed_fields(usual, usual) == set()
 

@@ -43,8 +43,8 @@ class TrainState(NamedTuple):
     networks: Networks
     seen: Moments | tuple[()]
     """What observations are normalised by, or () where they are not."""
-    running: Running | tuple[()]
-    """Every field (blocks, environments of a block, ...); () where a host has them."""
+    running: Any
+    """A `Running`, every field (blocks, environments of a block, ...); () where a host has them."""
     key: Array
 
 
