@@ -25,10 +25,10 @@ def _tables() -> dict[str, Any]:
 def paper_score(suite: str, method: str, variation: str, shots: int) -> PaperScore | None:
     """The paper's (mean, std) over its seeds, or None where it has no such cell.
 
-    Where it only prints a method by β (Maze2d), the cell is the one of β = 1, our default.
+    Where it only prints a method by β (Maze2d, Ant), the cell is the one of the β we train with.
     """
     cells = _rows(suite, shots).get(variation, {})
-    cell = cells.get(method) or cells.get(_default_beta(method))
+    cell = cells.get(method) or cells.get(_at_beta(suite, method))
     return PaperScore(cell["mean"], cell["std"]) if cell else None
 
 
@@ -38,7 +38,7 @@ def paper_average(suite: str, method: str, shots: int) -> float | None:
     Its summary quotes DIAYN+R on Maze2d at another β than the cells we show; where β is printed,
     the average is that of those cells.
     """
-    printed = [cells.get(_default_beta(method)) for cells in _rows(suite, shots).values()]
+    printed = [cells.get(_at_beta(suite, method)) for cells in _rows(suite, shots).values()]
     if printed and all(printed):
         return round(sum(cell["mean"] for cell in printed if cell) / len(printed), 2)
     return _tables().get(f"summary_K={shots}", {}).get(method, {}).get(suite)
@@ -54,7 +54,7 @@ def paper_ratio(suite: str, method: str, shots: int) -> float | None:
     if method == "single":
         return None
     pairs = [
-        (cells.get("single"), cells.get(method) or cells.get(_default_beta(method)))
+        (cells.get("single"), cells.get(method) or cells.get(_at_beta(suite, method)))
         for cells in _rows(suite, shots).values()
     ]
     if not pairs or not all(single and other for single, other in pairs):
@@ -65,8 +65,12 @@ def paper_ratio(suite: str, method: str, shots: int) -> float | None:
     return other / single if single > 0.0 else None
 
 
-def _default_beta(method: str) -> str:
-    return f"{method},beta=1"
+def _at_beta(suite: str, method: str) -> str:
+    """Where the paper prints a column for every β, the one that our suite trains with."""
+    from slackline.suites import suite as find_suite
+
+    beta = find_suite(suite).options.get(method, {}).get("beta", 1.0)
+    return f"{method},beta={beta:g}"
 
 
 def _rows(suite: str, shots: int) -> dict[str, dict[str, Any]]:

@@ -12,11 +12,11 @@ import polars as pl
 from slackline.adapt.kshot import Adapting, adapt_many
 from slackline.errors import SlacklineError
 from slackline.store.files import TEMPORARY
-from slackline.store.run import RunConfig, RunFolder
+from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores, score_table
 from slackline.subspace import load_subspaces
 from slackline.suites import suite as find_suite
-from slackline.suites.suite import TRAIN
+from slackline.suites.suite import TRAIN, Variation
 from slackline.training import OnTick, prepare, run_training
 
 
@@ -30,16 +30,14 @@ class Cell:
 
     @property
     def name(self) -> str:
-        return cell_name(self.config)
-
-
-def cell_name(config: RunConfig) -> str:
-    return f"{config.suite}-{config.method}"
+        return self.path.name
 
 
 def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Cell]:
     """Lay the cells out below `out`, refusing a folder that holds anything else."""
-    cells = [Cell(config, adapting, out / cell_name(config)) for config in configs]
+    cells = [
+        Cell(config, adapting, out / folder_name(config.suite, config.method)) for config in configs
+    ]
     for cell in cells:
         cell.config.resolve()[1].latent.candidates(adapting.shots)  # refuses more than there can be
     if out.exists() and not out.is_dir():
@@ -80,7 +78,7 @@ def is_scored(run: RunFolder, adapting: Adapting) -> bool:
 
 def adapt_run(
     run: RunFolder,
-    variations: list[str] | None,
+    variations: list[str] | list[Variation] | None,
     adapting: Adapting,
     *,
     keep: bool = True,
@@ -93,7 +91,7 @@ def adapt_run(
     """
     suite = find_suite(run.config().suite)
     names = [v.name for v in (TRAIN, *suite.variations)] if variations is None else variations
-    chosen = [suite.variation(name) for name in names]
+    chosen = [suite.variation(v) if isinstance(v, str) else v for v in names]
     subspaces = [
         replace(subspace, method=subspace.method.with_options(**options))
         for subspace in load_subspaces(run.subspace_file)

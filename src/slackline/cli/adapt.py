@@ -12,8 +12,11 @@ import tyro
 
 from slackline.cli.options import Count, Devices, Spread, parse_as, set_up_jax
 from slackline.cli.progress import waiting
+from slackline.envs.host import HostEnv
+from slackline.errors import SlacklineError
 from slackline.store.run import RunFolder
 from slackline.suites import suite as find_suite
+from slackline.suites.suite import Suite, Variation
 
 
 @dataclass
@@ -27,6 +30,10 @@ class Adapt:
     """The run folder that `slackline train` made."""
     variation: tuple[str, ...] = ()
     """Variations to adapt to (`slackline list` names them). Default: all of the suite."""
+    env: str | None = None
+    """Adapt to this environment instead: gym:ID, envpool:ID or module:function."""
+    kwargs: tuple[str, ...] = ()
+    """Options for the environment's maker, NAME=VALUE; without --env, for the one trained on."""
     shots: Count = None
     """K: how many values of z to try."""
     episodes: Count = None
@@ -49,17 +56,33 @@ class Adapt:
         run = RunFolder(self.path)
         suite = find_suite(run.config().suite)
         run.insist_on_finished()
-        names = list(dict.fromkeys(self.variation)) or None
-        for name in self.variation:
-            suite.variation(name)
+        chosen = self.chosen(suite)
         adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         with waiting(f"adapting {self.path}"):
             options = {} if self.spread is None else {"spread": self.spread}
-            table: pl.DataFrame = adapt_run(run, names, adapting, keep=not options, **options)
+            table: pl.DataFrame = adapt_run(run, chosen, adapting, keep=not options, **options)
         if self.json:
             print(json.dumps(adaptation_json(table), indent=2))
         else:
-            show(adaptation_table(table, suite, run.config().resolve()[1].latent))
+            show(adaptation_table(table, suite, run.config().resolve()[1].latent, chosen or ()))
+
+    def chosen(self, suite: Suite) -> list[Variation] | None:
+        """What to adapt to; None: all that the suite has."""
+        if self.env is None and not self.kwargs:
+            return [suite.variation(name) for name in dict.fromkeys(self.variation)] or None
+        if self.variation:
+            raise SlacklineError("--variation and --env (or --kwargs) exclude each other")
+        if not isinstance(suite.env, HostEnv):
+            raise SlacklineError(
+                f"{suite.name} runs in JAX and cannot be exchanged for another environment; "
+                "--variation names its changes, and from Python line.adapt takes any"
+            )
+        from slackline.suites.own import another, assignment, changed_options, environment
+
+        options = dict(map(assignment, self.kwargs))
+        if self.env is not None:
+            return [another(environment(self.env, options))]
+        return [changed_options(" ".join(self.kwargs), options)]
 
 
 def parse(argv: list[str]) -> Adapt:

@@ -30,7 +30,7 @@ class Bench:
     """
 
     suites: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="SUITE...")]
-    """One or several suites (`slackline list` names them)."""
+    """One or several suites (`slackline list` names them), or suite files of your own (.toml)."""
     methods: tuple[str, ...] = ("single", "lop")
     """The methods to compare (`slackline list` names them)."""
     seeds: int = 10

@@ -25,8 +25,9 @@ def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
     from slackline.envs.brax import BACKENDS
     from slackline.methods.catalogue import CATALOGUE
-    from slackline.suites import NAMES, ROBOTS, suite
+    from slackline.suites import MUJOCO, NAMES, ROBOTS, suite
 
+    engines = (*BACKENDS[1:], MUJOCO)
     return {
         "suites": [
             {
@@ -35,7 +36,7 @@ def catalogue() -> dict[str, Any]:
                 "horizon": s.horizon,
                 "variations": [{"name": v.name, "change": v.description} for v in s.variations],
                 "extras": [{"name": v.name, "change": v.description} for v in s.extras],
-                "engines": [f"{s.name}-{e}" for e in BACKENDS[1:] if s.name in ROBOTS],
+                "engines": [f"{s.name}-{e}" for e in engines if s.name in ROBOTS],
                 "protocol": asdict(s.protocol),
                 "hyper": asdict(s.hyper),
                 "presets": ["paper", *s.presets],

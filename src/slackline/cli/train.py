@@ -21,20 +21,21 @@ from slackline.cli.options import (
 from slackline.cli.progress import human, training_bar
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
-from slackline.store.run import RunFolder
+from slackline.store.run import RunFolder, folder_name
 from slackline.suites import suite as find_suite
 
 
 @dataclass
 class Train:
-    """Train a subspace of policies on a suite's training environment.
+    """Train a subspace of policies on a suite's training environment, or on one of your own.
 
     Everything is kept in the output folder. An interrupted training continues exactly where its
     last checkpoint was when the same command is given with --resume.
     """
 
     suite: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SUITE")]
-    """What to train on (`slackline list` names the suites)."""
+    """What to train on: a suite (`slackline list` names them), or an environment of your own, as
+    gym:ID, envpool:ID, module:function or a suite file (.toml)."""
     method: str = "lop"
     """How to train (`slackline list` names the methods)."""
     seeds: int = 1
@@ -71,7 +72,7 @@ class Train:
             hyper=self.hyper,
             **self.methods_options.given(),
         )
-        out = self.out or Path("runs") / f"{self.suite}-{self.method}"
+        out = self.out or Path("runs") / folder_name(self.suite, self.method)
         with training_bar(f"{self.method} on {self.suite}") as on_tick:
             run_training(
                 config,
@@ -87,7 +88,8 @@ class Train:
 def outcome(run: RunFolder) -> str:
     """One line about a finished training."""
     config, seconds = run.config(), run.read()["provenance"].get("training_seconds", 0.0)
-    ended = [r for line in run.read_progress()[-1:] for r in line["return"] if r is not None]
+    lines = [[r for r in line["return"] if r is not None] for line in run.read_progress()]
+    ended = next(filter(None, reversed(lines)), [])
     digits, last = find_suite(config.suite).digits, "unknown (no episode ended)"
     if ended:
         last = f"{np.mean(ended):.{digits}f} ± {np.std(ended):.{digits}f}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from slackline.methods.latent import Latent
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
 from slackline.suites import suite as find_suite
-from slackline.suites.suite import Suite
+from slackline.suites.suite import Suite, Variation
 from slackline.tuning import Choice
 
 MAX_SHOWN_Z = 4
@@ -113,8 +114,11 @@ def benchmark_markdown(result: SuiteResult, shots: int) -> str:
     return "\n".join([f"**{title}**", "", *lines, "", caption])
 
 
-def adaptation_table(scores: pl.DataFrame, suite: Suite, latent: Latent) -> Table:
-    """What one `slackline adapt` found: a row a variation."""
+def adaptation_table(
+    scores: pl.DataFrame, suite: Suite, latent: Latent, others: Sequence[Variation] = ()
+) -> Table:
+    """What one `slackline adapt` found: a row a variation, `others` than the suite's among them."""
+    known = {v.name: v for v in others}
     method, shots = scores["method"][0], scores["shots"][0]
     num_seeds = scores["seed"].n_unique()
     table = Table(
@@ -131,7 +135,7 @@ def adaptation_table(scores: pl.DataFrame, suite: Suite, latent: Latent) -> Tabl
         zs = sorted({latent.show(s["z"]) for s in row["seeds"]})
         table.add_row(
             name,
-            suite.variation(name).description,
+            (known.get(name) or suite.variation(name)).description,
             plus_minus(summarise(per_seed), suite.digits),
             ", ".join(zs) if len(zs) <= MAX_SHOWN_Z else f"{len(zs)} different ones",
             f"{paper.mean:g} ± {paper.std:g}" if paper else "–",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import shlex
 import sys
 from dataclasses import asdict, dataclass, fields
@@ -128,6 +129,12 @@ def _brief(mine: Any, theirs: Any) -> str:
         key = next(k for k in {**mine, **theirs} if mine.get(k) != theirs.get(k))
         return f"{key} = {mine.get(key)} there, {theirs.get(key)} here"
     return f"{mine} there, {theirs} here"
+
+
+def folder_name(suite: str, method: str) -> str:
+    """cartpole-lop; a suite that is a file or an environment of the user's gets a tame name."""
+    tame = re.sub(r"[^A-Za-z0-9._-]+", "-", suite.removesuffix(".toml")).strip("-.")
+    return f"{tame}-{method}"
 
 
 class RunFolder:

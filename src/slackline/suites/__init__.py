@@ -22,6 +22,9 @@ NAMES = (
 ROBOTS = ("halfcheetah", "ant")
 """Suites that exist once more for each of Brax's other engines: `ant-positional` and so on."""
 
+MUJOCO = "mujoco"
+"""And once more on the real one, outside JAX: `ant-mujoco`."""
+
 OWN: dict[str, Suite] = {}
 """Suites that were given to this process as objects: no word can make them."""
 
@@ -33,9 +36,11 @@ def suite(name: str) -> Suite:
     if ":" in name or name.endswith(".toml"):
         return import_module("slackline.suites.own").own_suite(name)
     robot, _, engine = name.partition("-")
+    if robot in ROBOTS and engine == MUJOCO:
+        return import_module("slackline.suites.mujoco").on(robot)
     if robot in ROBOTS and engine:
         if engine not in BACKENDS:
-            raise unknown(f"physics engine of {robot}", engine, BACKENDS)
+            raise unknown(f"physics engine of {robot}", engine, (*BACKENDS, MUJOCO))
         return import_module(f"slackline.suites.{robot}").on(engine)
     if name not in NAMES:
         raise unknown("suite", name, NAMES)

@@ -15,6 +15,12 @@ PAPER = replace(CHEETAH, action_std=0.4, epochs=16, minibatches=16, discriminato
 
 FAST = replace(CHEETAH_FAST, action_std=PAPER.action_std)
 
+WORLDS = tuple(
+    (size, what) for size in ("Big", "Small", "Huge", "Tiny") for what in ("Friction", "Gravity")
+)
+PERCENTAGES = range(5, 40, 5)
+"""How much of the observation is dead."""
+
 SOFT = (
     "This engine gives every link of the ant the mass 1 and the inertia 1: Brax's own model says "
     "so. "
@@ -40,15 +46,12 @@ def on(engine: str) -> Suite:
         Ant,
         engine,
         variations=(
-            *(
-                varied(size, what)
-                for size in ("Big", "Small", "Huge", "Tiny")
-                for what in ("Friction", "Gravity")
-            ),
-            *map(defective, range(5, 40, 5)),
+            *(varied(*pair) for pair in WORLDS),
+            *map(defective, PERCENTAGES),
         ),
         hyper=PAPER,
         presets={"fast": FAST},
+        options={"lc": {"beta": 0.1}},
         note=NOTE + ("" if engine == "generalized" else SOFT) + MASKS,
     )
 

@@ -86,12 +86,16 @@ def dead_sensors(fraction: float, seed: int = 0) -> Change:
     require_number("fraction of dead sensors", fraction, low=0.0, high=1.0)
 
     def change(params: BraxParams) -> BraxParams:
-        size = params.sensors.shape[-1]
-        count = max(1, round(fraction * size)) if fraction > 0.0 else 0
-        dead = np.random.default_rng(seed).choice(size, count, replace=False)
+        dead = drawn_dead(fraction, params.sensors.shape[-1], seed)
         return params._replace(sensors=params.sensors.at[dead].set(0.0))
 
     return change
+
+
+def drawn_dead(fraction: float, size: int, seed: int) -> np.ndarray:
+    """Which of `size` sensors are dead."""
+    count = max(1, round(fraction * size)) if fraction > 0.0 else 0
+    return np.random.default_rng(seed).choice(size, count, replace=False)
 
 
 def robot_suite(robot: type[Robot], engine: str, **rest: Any) -> Suite:
