@@ -24,8 +24,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import mujoco
+import numpy as np
 
-from slackline.envs import spring
+from slackline.envs import api, spring
 
 with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
     warnings.simplefilter("ignore")
@@ -94,7 +95,7 @@ def contenders(env: Any, num_envs: int, traced: bool) -> dict[str, Contender]:
         system = given
         if not traced:
             system = sys.tree_replace(given)
-            system = system.replace(gravity=(0.0, 0.0, given["gravity"][2]))
+            system = system.replace(gravity=api.mixed(np.zeros(3), (2,), [given["gravity"][2]]))
         return spring.step(system, state, action, num_frames)
 
     size = sys.act_size()

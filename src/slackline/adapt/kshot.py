@@ -19,7 +19,7 @@ import numpy as np
 from slackline.adapt.adapter import MAX_CANDIDATES
 from slackline.adapt.episodes import episode_returns
 from slackline.adapt.host import host_kshot
-from slackline.envs.api import Array, Env, Params
+from slackline.envs.api import Array, Env, Params, mixed
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, require_count
 from slackline.learn.distributions import distribution_of
@@ -127,7 +127,7 @@ def adapt_many(
             ),
         )
     params = suite.params_of(variations)
-    env = Partly(suite.jax_env, changing_leaves(params, suite.jax_env.default_params()))
+    env = Partly(suite.jax_env, changing_numbers(params, suite.jax_env.default_params()))
     keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
     labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)
     num_jobs = len(variations) * max(len(candidates) * episodes, score_episodes)
@@ -144,20 +144,29 @@ def adapt_many(
     return result
 
 
-def changing_leaves(stacked: Params, standard: Params) -> tuple[bool, ...]:
-    """Which leaves of the environment's parameters differ from the standard in any variation.
+Changing = tuple[tuple[int, ...], ...]
+"""For every leaf of an environment's parameters, the flat indices of numbers that change."""
+
+
+def changing_numbers(stacked: Params, standard: Params) -> Changing:
+    """Which numbers of the environment's parameters differ from the standard in any variation.
 
     The others become constants of the program, which then compiles to less: a robot's system has
-    dozens of leaves, most of them zeros and ones.
+    hundreds of numbers, most of them zeros and ones.
     """
+
+    def changing(varied: Any, usual: Any) -> tuple[int, ...]:
+        differs = np.any(np.asarray(varied) != np.asarray(usual)[None], axis=0)
+        return tuple(np.flatnonzero(differs).tolist())
+
     pairs = zip(jax.tree.leaves(stacked), jax.tree.leaves(standard), strict=True)
-    return tuple(not bool(np.all(np.asarray(x) == np.asarray(y)[None])) for x, y in pairs)
+    return tuple(changing(varied, usual) for varied, usual in pairs)
 
 
 class Partly(Env):
-    """An environment whose parameters are only those leaves that some variation changes."""
+    """An environment whose parameters are only those numbers that some variation changes."""
 
-    def __init__(self, env: Env, changing: tuple[bool, ...]):
+    def __init__(self, env: Env, changing: Changing):
         self.env, self.changing = env, changing
         self.observation_size, self.action = env.observation_size, env.action
 
@@ -165,13 +174,27 @@ class Partly(Env):
         return self.part_of(self.env.default_params())
 
     def part_of(self, params: Params) -> list[Any]:
-        pairs = zip(jax.tree.leaves(params), self.changing, strict=True)
-        return [leaf for leaf, changes in pairs if changes]
+        """The changing numbers of each leaf, (..., how many); params may be stacked."""
+        usual = jax.tree.leaves(self.env.default_params())
+        triples = zip(jax.tree.leaves(params), usual, self.changing, strict=True)
+        return [
+            leaf.reshape(*leaf.shape[: leaf.ndim - np.ndim(one)], -1)[..., list(indices)]
+            for leaf, one, indices in triples
+            if indices
+        ]
 
     def complete(self, params: list[Any]) -> Params:
         leaves, tree = jax.tree.flatten(self.env.default_params())
         rest, pairs = iter(params), zip(leaves, self.changing, strict=True)
-        return tree.unflatten([next(rest) if changes else leaf for leaf, changes in pairs])
+        return tree.unflatten(
+            [self.filled(leaf, indices, next(rest)) if indices else leaf for leaf, indices in pairs]
+        )
+
+    def filled(self, leaf: Any, indices: tuple[int, ...], values: Array) -> Any:
+        if self.env.reads_elements:
+            return mixed(leaf, indices, values)
+        flat = jnp.ravel(jnp.asarray(leaf)).at[jnp.array(indices)].set(values)
+        return flat.reshape(np.shape(leaf))
 
     def reset(self, key: Array, params: list[Any]) -> tuple[Array, Any]:
         return self.env.reset(key, self.complete(params))
@@ -196,7 +219,7 @@ def _program(
     suite: Suite,
     method: Method,
     layout: Layout,
-    changing: tuple[bool, ...],
+    changing: Changing,
     episodes: int,
     score_episodes: int,
 ) -> Callable[..., tuple[Array, Array, Array]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import numpy as np
 
 Array = jax.Array
 Params = Any
@@ -35,8 +36,19 @@ class Continuous:
     high: float = 1.0
 
 
+def mixed(known: Any, changing: tuple[int, ...], values: Any) -> np.ndarray:
+    """An array of objects: `known` numbers, but for the (traced) values at some flat indices."""
+    numbers = np.asarray(known).astype(object)
+    for i, index in enumerate(changing):
+        numbers.flat[index] = values[i]
+    return numbers
+
+
 class Env(abc.ABC):
     """One environment: its spaces, its standard parameters, and two pure functions."""
+
+    reads_elements: bool = False
+    """Whether arrays of its parameters may be `mixed`: it gains from every number it knows."""
 
     observation_size: int
     """Length of the flat observation vector."""

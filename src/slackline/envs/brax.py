@@ -90,6 +90,10 @@ class Robot(Env):
         if self.backend not in BACKENDS:
             raise unknown("backend", self.backend, BACKENDS)
 
+    @property
+    def reads_elements(self) -> bool:  # type: ignore[override]
+        return self.backend == "spring"
+
     def default_params(self) -> BraxParams:
         return _default_params(type(self), self.backend)
 
@@ -113,7 +117,10 @@ class Robot(Env):
 
     def observe(self, state: Any, params: BraxParams) -> Array:
         seen = jnp.concatenate([state.q[self.hidden_positions :], state.qd])
-        return seen * params.sensors
+        sensors: Any = params.sensors
+        if isinstance(sensors, np.ndarray):  # a mixed one
+            sensors = jnp.array(sensors.tolist(), jnp.float32)
+        return seen * sensors
 
     def pose(self, state: Any) -> tuple[Array, Array]:
         """The links' positions (L, 3) and quaternions (L, 4), scalar first, in the world."""

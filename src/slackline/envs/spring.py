@@ -7,8 +7,8 @@ which no CPU vectorises. Here every component of every link is a scalar of its o
 Numbers of the `System` that are known while tracing (those that are not tracers) are Python floats,
 and arithmetic with 0 and ±1 is left out. A caller gains much by tracing only what its variations
 change. If what is known keeps a robot in the xz plane, as it does HalfCheetah, everything off that
-plane drops out as well. For that gravity must be known to be vertical: a vector of the `System` may
-be a tuple of numbers, as in `sys.replace(gravity=(0.0, 0.0, g))` with only g traced.
+plane drops out as well. For that gravity must be known to be vertical: an array of the `System` may
+be one of objects, numbers and tracers mixed, as is `api.mixed([0.0, 0.0, -9.81], (2,), [g])`.
 
 The physics is Brax 0.14's (`brax/spring`), in world coordinates; the tests compare it step by step.
 """
@@ -371,11 +371,8 @@ class Motor:
 
 
 def _read(leaf: Any, *index: int) -> Number:
-    if isinstance(leaf, tuple):
-        return _read(leaf[index[0]], *index[1:])
-    if isinstance(leaf, Tracer):
-        return leaf[index].astype(float)
-    return float(np.asarray(leaf)[index])
+    number = leaf[index] if isinstance(leaf, Tracer) else np.asarray(leaf)[index]
+    return number.astype(float) if isinstance(number, Tracer) else float(number)
 
 
 def _vec(leaf: Any, *index: int) -> Vec:

@@ -89,6 +89,8 @@ class Program:
     """
 
     def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
+        # Robots cache theirs, and an array made inside a trace would be bound to its mesh.
+        learner.env.default_params()
         self._learner, self._hyper = learner, hyper
         self._seeds, self._members = tuple(seeds), members
         layout = layout_of(len(seeds) * members, hyper.num_blocks)
