@@ -157,7 +157,10 @@ def load_subspaces(path: Path) -> list[Subspace]:
     check_format(path, header.get("format"), header.get("schema"), expected=FORMAT, newest=SCHEMA)
     try:
         found = method(header["method"], **header["options"])
-        space = dict(header["action"])
+        space: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in header["action"].items()
+        }
         action = {"discrete": Discrete, "continuous": Continuous}[space.pop("kind")](**space)
         suite, seeds = str(header["suite"]), [int(seed) for seed in header["seeds"]]
         like = {

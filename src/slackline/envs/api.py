@@ -29,11 +29,11 @@ class Discrete:
 
 @dataclass(frozen=True)
 class Continuous:
-    """A vector of `size` numbers, each between `low` and `high`."""
+    """A vector of `size` numbers between `low` and `high`, which may differ from one to another."""
 
     size: int
-    low: float = -1.0
-    high: float = 1.0
+    low: float | tuple[float, ...] = -1.0
+    high: float | tuple[float, ...] = 1.0
 
 
 def mixed(known: Any, changing: tuple[int, ...], values: Any) -> np.ndarray:

@@ -197,7 +197,7 @@ def action_of(name: str, space: Any) -> Discrete | Continuous:
                 f"{name}: its action space {_brief(space)} has no bounds; wrap the environment in "
                 "gymnasium.wrappers.RescaleAction or give the Box finite bounds"
             )
-        return Continuous(int(np.prod(space.shape)))
+        return Continuous(int(np.prod(space.shape)), _bound(space.low), _bound(space.high))
     raise SlacklineError(
         f"{name}: its action space is {_brief(space)}; supported are Discrete, and Box of floats "
         "with finite bounds"
@@ -218,16 +218,21 @@ def observer(space: Any) -> Callable[[Any], np.ndarray]:
 
 
 def actor(space: Any) -> Callable[[np.ndarray], np.ndarray]:
-    """What turns our actions into the space's: numbers from its start, or between its bounds."""
+    """What turns our actions into the space's: numbers from its start, or of its shape."""
     if isinstance(space, library().spaces.Discrete):
         return lambda actions: np.asarray(actions, space.dtype) + space.start
-    low, high = space.low.reshape(-1), space.high.reshape(-1)
 
-    def scaled(actions: np.ndarray) -> np.ndarray:
-        within = low + (np.clip(actions, -1.0, 1.0) + 1.0) * 0.5 * (high - low)
-        return within.astype(space.dtype).reshape(-1, *space.shape)
+    def within(actions: np.ndarray) -> np.ndarray:
+        shaped = np.reshape(actions, (-1, *space.shape))
+        return np.clip(shaped, space.low, space.high).astype(space.dtype)  # rounding, no more
 
-    return scaled
+    return within
+
+
+def _bound(bounds: np.ndarray) -> float | tuple[float, ...]:
+    """One number where all are the same."""
+    numbers = tuple(float(x) for x in bounds.reshape(-1))
+    return numbers[0] if len(set(numbers)) == 1 else numbers
 
 
 def _length(seen: Any) -> int:

@@ -96,8 +96,14 @@ class TanhNormal(Distribution):
 
     def to_env(self, action: Array) -> Array:
         tanh: Any = np.tanh if isinstance(action, np.ndarray) else jnp.tanh
-        squashed = tanh(action)
-        return self.space.low + (squashed + 1.0) * (0.5 * (self.space.high - self.space.low))
+        low, high = (self._bound(bound, action) for bound in (self.space.low, self.space.high))
+        return low + (tanh(action) + 1.0) * (0.5 * (high - low))
+
+    @staticmethod
+    def _bound(bound: float | tuple[float, ...], action: Array) -> Any:
+        if isinstance(bound, tuple):
+            return np.broadcast_to(np.array(bound, np.float32), action.shape)
+        return bound
 
     def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array:
         """log N(u; mean, std²) − log(1 − tanh²u), the latter as 2 (log 2 − u − softplus(−2u))."""
