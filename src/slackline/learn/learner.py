@@ -86,7 +86,8 @@ class Learner:
         """No episode is cut before it has this many steps; of a host's nothing is known."""
         if isinstance(self.env, HostEnv):
             return 0
-        return int(self.env.time_limit(self.env.default_params(), self.horizon))
+        with jax.ensure_compile_time_eval():
+            return int(self.env.time_limit(self.env.default_params(), self.horizon))
 
     def init(self, key: Array, hyper: Hyper) -> TrainState:
         """Fresh networks (the anchors independent of each other) and fresh environments."""
