@@ -12,8 +12,8 @@ from slackline.envs.host import HostEnv, WatchedPool, open_pool
 
 
 class Diary(gym.Env):
-    """Observes (seed, episode, step); the reward is the step. Episodes last 2, 3, 4, 2, 3 … steps,
-    longer by the seed; odd ones are truncated, even ones terminate."""
+    """Observes (seed modulo 5, episode, step); the reward is the step. Episodes last 2, 3, 4, 2, 3
+    … steps, longer by that seed; odd ones are truncated, even ones terminate."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
     action_space = gym.spaces.Discrete(2)
@@ -23,7 +23,7 @@ class Diary(gym.Env):
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
-        self.seed = self.seed if seed is None else seed
+        self.seed = self.seed if seed is None else seed % 5
         self.episode, self.count = self.episode + 1, 0
         return self._seen(), {}
 
@@ -75,13 +75,15 @@ class Recorder(gym.Env):
 
 
 class Faulty(gym.Env):
-    """Endless, and goes wrong in its 7th step: "raises", "hangs", "nan", "reward" or "shape"."""
+    """Endless, but for what goes wrong in one of its steps."""
 
     observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
     action_space = gym.spaces.Discrete(2)
+    fault = "none"
+    """Or "raises", "exits", "hangs", "nan", "reward", "shape"."""
 
-    def __init__(self, fault: str = "", at: int = 7):
-        self.fault, self.at, self.count = fault, at, 0
+    def __init__(self, fault: str | None = None, at: int = 7):
+        self.fault, self.at, self.count = fault or self.fault, at, 0
 
     def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
         return np.zeros(1, np.float32), {}
