@@ -124,3 +124,37 @@ def recorded(**options: Any) -> tuple[GymnasiumEnv, list[Recorder]]:
         return made[-1]
 
     return describe("recorder", recorder, {}), made
+
+
+class HostAim(gym.Env):
+    """The return is −(last action − target)², with noise; between bounds −1 and 3, as probes.Aim.
+
+    Episodes have 1 … `longest` steps, none of them an end if `endless`. The observation is `seen`.
+    """
+
+    observation_space = gym.spaces.Box(-9.0, 9.0, (1,), np.float32)
+    action_space = gym.spaces.Box(-1.0, 3.0, (1,), np.float32)
+
+    def __init__(
+        self,
+        target: float = 2.0,
+        noise: float = 0.0,
+        longest: int = 1,
+        *,
+        endless: bool = False,
+        seen: float = 1.0,
+    ):
+        self.target, self.noise, self.longest, self.endless = target, noise, longest, endless
+        self.seen, self.left = np.full(1, seen, np.float32), 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.left = int(self.np_random.integers(1, self.longest + 1))
+        return self.seen, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.left -= 1
+        ends = self.left == 0 and not self.endless
+        error = float(action[0]) - self.target
+        reward = self.noise * self.np_random.normal() - error**2 if ends else 0.0
+        return self.seen, float(reward), ends, False, {}
