@@ -161,6 +161,13 @@ class _File:
             raise SlacklineError(f"{self.path}: {key} is {value!r}; it must be a {kind.__name__}")
         return value
 
+    def environment(self, table: Mapping[str, Any], options: Mapping[str, Any]) -> HostEnv:
+        spec = self.take(table, "env", str)
+        try:
+            return environment(spec, options)
+        except SlacklineError as error:
+            raise SlacklineError(f"{self.path}: {error}") from error
+
     def only(self, table: Mapping[str, Any], known: set[str], where: str) -> None:
         for key in table:
             if key not in known:
@@ -180,7 +187,7 @@ def suite_file(path: Path) -> Suite:
     file.only(
         values, {"env", "options", "title", "horizon", "variation", "hyper"} | counts, "suite"
     )
-    env = environment(file.take(values, "env", str), file.take(values, "options", dict, default={}))
+    env = file.environment(values, file.take(values, "options", dict, default={}))
     suite = suite_of(env)
     given = {name: values[name] for name in counts & set(values)}
     for name, value in given.items():
@@ -210,7 +217,7 @@ def _variation(file: _File, table: Any) -> Variation:
     file.only(table, {"name", "env", "options"}, "a variation")
     name, options = file.take(table, "name", str), file.take(table, "options", dict, default={})
     if "env" in table:
-        return another(environment(file.take(table, "env", str), options), name)
+        return another(file.environment(table, options), name)
     if not options:
         raise SlacklineError(f"{file.path}: variation {name!r} has neither options nor an env")
     return changed_options(name, options)
