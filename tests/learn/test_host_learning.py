@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from host_probes import Diary, Faulty, Recorder, length
-from scipy import stats
 
 import slackline as sl
 from slackline.envs.cartpole import CartPole
@@ -208,19 +207,21 @@ def learnt(kind: type[Program], env: Any, seeds: range) -> tuple[np.ndarray, np.
     return returns, np.asarray(values(state.networks.critic))
 
 
-def p_values(a: Any, b: Any) -> list[float]:
-    return [float(stats.mannwhitneyu(x, y).pvalue) for x, y in zip(a, b, strict=True)]
+RETURN_WITHIN, VALUE_WITHIN = 0.5, 1.3
+"""What the means of 16 seeds may differ by: about four and three standard errors."""
 
 
 def test_cartpole_is_learnt_alike_through_gymnasium_and_in_jax(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same distribution of returns and of values; the episodes are short, so that most of them
-    meet their time limit, and a truncation taken for a termination shows."""
-    env = sl.gymnasium("CartPole-v1", max_episode_steps=15)
-    pure = learnt(Program, CartPole(), range(8))
-    assert min(p_values(learnt(HostProgram, env, range(8, 16)), pure)) > 0.05
-    assert pure[0].mean() > 13.0
+    """Returns and values agree on average; the episodes are short, so that most of them meet their
+    time limit, and a truncation taken for a termination shows in the values."""
+    env, seeds = sl.gymnasium("CartPole-v1", max_episode_steps=15), range(16)
+    returns, values = learnt(Program, CartPole(), seeds)
+    host_returns, host_values = learnt(HostProgram, env, seeds)
+    assert returns.mean() > 13.0
+    assert abs(host_returns.mean() - returns.mean()) < RETURN_WITHIN
+    assert abs(host_values.mean() - values.mean()) < VALUE_WITHIN
     real_step = WatchedPool.step
 
     def confused(pool: WatchedPool, actions: np.ndarray) -> Any:
@@ -230,7 +231,8 @@ def test_cartpole_is_learnt_alike_through_gymnasium_and_in_jax(
         )
 
     monkeypatch.setattr(WatchedPool, "step", confused)
-    assert p_values(learnt(HostProgram, env, range(8, 16)), pure)[1] < 0.001
+    _, confused_values = learnt(HostProgram, env, seeds)
+    assert values.mean() - confused_values.mean() > VALUE_WITHIN
 
 
 @pytest.mark.parametrize(("name", "copies"), [("lop", 2), ("ensemble", 2 * 3)])
@@ -241,7 +243,7 @@ def test_the_environments_take_as_many_steps_as_the_run_says(name: str, copies: 
         made.append(Diary())
         return made[-1]
 
-    options = {"members": 3} if name == "ensemble" else {}
+    options: Any = {"members": 3} if name == "ensemble" else {}
     sl.train_seeds(describe("diary", make, {}), name, seeds=2, steps=5 * 16, hyper=TINY, **options)
     assert sum(one.steps for one in made) == 5 * copies * TINY.num_envs * TINY.num_steps
     each = {one.steps for one in made if one.steps}
