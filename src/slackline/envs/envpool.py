@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -43,8 +44,8 @@ class EnvPoolPool(Pool):
 
     def __init__(self, pool: Any):
         self.pool, self.num_envs = pool, len(pool.all_env_ids)
-        self._observe = observer(pool.observation_space)
-        self._act = actor(pool.action_space)
+        seen, done = spaces_of(pool)
+        self._observe, self._act = observer(seen), actor(done)
 
     def reset(self) -> np.ndarray:
         return self._observe(self.pool.reset()[0])
@@ -67,6 +68,13 @@ def make(env_id: str, seeds: Sequence[int], options: Mapping[str, Any]) -> Any:
     )
 
 
+def spaces_of(pool: Any) -> tuple[Any, Any]:
+    """Of observations and actions; EnvPool writes bounds of float32 spaces in float64."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*precision lowered by casting")
+        return pool.observation_space, pool.action_space
+
+
 def envpool(env_id: str, **options: Any) -> EnvPoolEnv:
     """An environment of EnvPool's by its id; `options` are those of `envpool.make`."""
     name = f"envpool:{env_id}{query(options)}"
@@ -79,5 +87,7 @@ def envpool(env_id: str, **options: Any) -> EnvPoolEnv:
         raise SlacklineError(
             f"{name}: cannot be made ({type(error).__name__}: {told[:300]})"
         ) from error
-    size = observation_size(name, trial.observation_space)
-    return EnvPoolEnv(name, size, action_of(name, trial.action_space), env_id, dict(options))
+    seen, done = spaces_of(trial)
+    return EnvPoolEnv(
+        name, observation_size(name, seen), action_of(name, done), env_id, dict(options)
+    )

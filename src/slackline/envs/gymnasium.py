@@ -95,6 +95,7 @@ class VectorPool(Pool):
                 reached[i] = self._observe(_alone(info["final_obs"][i]))[0]
         elif not self._by_hand and not self._at_once:
             real, self._ended = ~self._ended, ended
+            reward = np.where(real, reward, 0.0)
         return Stepped(reached, np.asarray(reward), terminated, truncated, observation, real)
 
     def close(self) -> None:
@@ -160,8 +161,13 @@ def makes_vectors(make: Callable[..., Any]) -> bool:
 
 
 def time_limit(env: Any) -> int | None:
-    spec = getattr(env, "spec", None)
-    return None if spec is None else spec.max_episode_steps
+    """That of its registration, or of a wrapper around an environment that is not registered."""
+    spec, wrapper = getattr(env, "spec", None), library().wrappers.TimeLimit
+    if spec is not None and spec.max_episode_steps is not None:
+        return spec.max_episode_steps
+    while env is not None and not isinstance(env, wrapper):
+        env = getattr(env, "env", None)
+    return None if env is None else env._max_episode_steps
 
 
 def query(options: Mapping[str, Any]) -> str:
@@ -173,18 +179,24 @@ def query(options: Mapping[str, Any]) -> str:
 
 
 SUPPORTED = (
-    "supported are Box observations (and Dict, Tuple, Discrete or MultiBinary ones, flattened)"
+    "supported are Box observations (and Dict, Tuple, Discrete, MultiDiscrete or MultiBinary "
+    "ones, flattened)"
 )
 
 
 def observation_size(name: str, space: Any) -> int:
     spaces = library().spaces
-    try:
-        return int(spaces.flatdim(space))
-    except (NotImplementedError, ValueError):
-        raise SlacklineError(
-            f"{name}: its observation space is {_brief(space)}; {SUPPORTED}"
-        ) from None
+    plain = spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary
+
+    def supported(part: Any) -> bool:
+        if isinstance(part, spaces.Dict | spaces.Tuple):
+            parts = part.spaces.values() if isinstance(part, spaces.Dict) else part.spaces
+            return all(map(supported, parts))
+        return isinstance(part, plain)
+
+    if not supported(space) or not spaces.flatdim(space):
+        raise SlacklineError(f"{name}: its observation space is {_brief(space)}; {SUPPORTED}")
+    return int(spaces.flatdim(space))
 
 
 def action_of(name: str, space: Any) -> Discrete | Continuous:
@@ -208,7 +220,8 @@ def observer(space: Any) -> Callable[[Any], np.ndarray]:
     """What turns a batch of the space's observations into float32 rows (N, size)."""
     gym = library()
     if isinstance(space, gym.spaces.Box):
-        return lambda seen: np.asarray(seen, np.float32).reshape(len(seen), -1)
+        # A copy: a vector made with copy=False writes its next observations over these.
+        return lambda seen: np.array(seen, np.float32).reshape(len(seen), -1)
 
     def rows(seen: Any) -> np.ndarray:
         each = gym.vector.utils.iterate(gym.vector.utils.batch_space(space, _length(seen)), seen)

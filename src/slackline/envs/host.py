@@ -10,7 +10,8 @@ import abc
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -68,12 +69,13 @@ class HostParams(NamedTuple):
 
 @dataclass(frozen=True)
 class HostEnv(abc.ABC):
-    """How to make an environment, and its spaces. Equal and hashed by its name."""
+    """How to make an environment, and its spaces. Equal and hashed by these, not by the maker:
+    what was compiled for one serves the other."""
 
     name: str
     """What made it, as the command line would say it: `gym:LunarLander-v3`."""
-    observation_size: int = field(compare=False)
-    action: Discrete | Continuous = field(compare=False)
+    observation_size: int
+    action: Discrete | Continuous
 
     def default_params(self) -> HostParams:
         return HostParams({})
@@ -131,7 +133,10 @@ class WatchedPool(Pool):
         return stepped._replace(reached=reached, observation=observation, reward=reward)
 
     def close(self) -> None:
-        self._call("being closed", self._pool.close)
+        """Never an error of its own: what there was to say of the environment has been said, and
+        a training that is complete is not lost to it."""
+        with suppress(SlacklineError):
+            self._call("being closed", self._pool.close)
         self._worker.dismiss()
 
     def _seen(self, when: str, observation: Any) -> np.ndarray:
@@ -157,7 +162,7 @@ class WatchedPool(Pool):
             ) from None
         except SlacklineError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             told = " ".join(str(error).split()) or "no message"
             raise EnvironmentFailed(
                 f"{self.name}: {when} raised {type(error).__name__}: {told[:300]}"
@@ -166,18 +171,22 @@ class WatchedPool(Pool):
 
 class Worker:
     """One thread that does what it is told, in order. A daemon: a hung one does not hold the
-    program back when it ends."""
+    program back when it ends, and is asked nothing more."""
 
     def __init__(self, name: str):
         self._todo: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[Any, Exception | None]] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        self._hung = False
         threading.Thread(target=self._run, name=f"slackline {name}", daemon=True).start()
 
     def do(self, work: Callable[[], Any], timeout: float) -> Any:
+        if self._hung:  # what it says later would be the answer to an earlier question
+            raise TimeoutError
         self._todo.put(work)
         try:
             result, error = self._done.get(timeout=timeout)
         except queue.Empty:
+            self._hung = True
             raise TimeoutError from None
         if error is not None:
             raise error
@@ -190,5 +199,5 @@ class Worker:
         while (work := self._todo.get()) is not None:
             try:
                 self._done.put((work(), None))
-            except Exception as error:  # whatever it is, the caller must know
+            except BaseException as error:  # whatever it is, the caller must know
                 self._done.put((None, error))

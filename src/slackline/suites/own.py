@@ -74,7 +74,15 @@ def environment(spec: str, options: Mapping[str, Any] | None = None) -> HostEnv:
     """The environment that a word stands for; `options` are added to those in it."""
     source, _, words = spec.partition("?")
     given = dict(map(assignment, filter(None, words.split("&"))))
-    return _environment(source, json.dumps(given | dict(options or {})))
+    merged = given | dict(options or {})
+    try:
+        written = json.dumps(merged)
+    except TypeError:
+        raise SlacklineError(
+            f"{source}: options are {merged!r}; they must be numbers, words, true, false, or lists "
+            "and tables of them"
+        ) from None
+    return _environment(source, written)
 
 
 @lru_cache(maxsize=64)
@@ -98,11 +106,15 @@ def imported(module: str, function: str) -> Callable[..., Any]:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        make = getattr(import_module(module), function)
-    except ImportError as error:
-        raise SlacklineError(f"{module}:{function}: cannot import {module} ({error})") from error
-    except AttributeError:
-        raise SlacklineError(f"{module}:{function}: {module} has no {function}") from None
+        home = import_module(module)
+    except Exception as error:  # it is the user's code, and may do anything
+        told = " ".join(str(error).split())
+        raise SlacklineError(
+            f"{module}:{function}: cannot import {module} ({type(error).__name__}: {told[:300]})"
+        ) from error
+    make = getattr(home, function, None)
+    if make is None:
+        raise SlacklineError(f"{module}:{function}: {module} has no {function}")
     if not callable(make):
         raise SlacklineError(f"{module}:{function}: is not a function that makes an environment")
     return make
@@ -149,6 +161,13 @@ class _File:
             raise SlacklineError(f"{self.path}: {key} is {value!r}; it must be a {kind.__name__}")
         return value
 
+    def environment(self, table: Mapping[str, Any], options: Mapping[str, Any]) -> HostEnv:
+        spec = self.take(table, "env", str)
+        try:
+            return environment(spec, options)
+        except SlacklineError as error:
+            raise SlacklineError(f"{self.path}: {error}") from error
+
     def only(self, table: Mapping[str, Any], known: set[str], where: str) -> None:
         for key in table:
             if key not in known:
@@ -168,7 +187,7 @@ def suite_file(path: Path) -> Suite:
     file.only(
         values, {"env", "options", "title", "horizon", "variation", "hyper"} | counts, "suite"
     )
-    env = environment(file.take(values, "env", str), file.take(values, "options", dict, default={}))
+    env = file.environment(values, file.take(values, "options", dict, default={}))
     suite = suite_of(env)
     given = {name: values[name] for name in counts & set(values)}
     for name, value in given.items():
@@ -198,7 +217,7 @@ def _variation(file: _File, table: Any) -> Variation:
     file.only(table, {"name", "env", "options"}, "a variation")
     name, options = file.take(table, "name", str), file.take(table, "options", dict, default={})
     if "env" in table:
-        return another(environment(file.take(table, "env", str), options), name)
+        return another(file.environment(table, options), name)
     if not options:
         raise SlacklineError(f"{file.path}: variation {name!r} has neither options nor an env")
     return changed_options(name, options)
@@ -208,6 +227,11 @@ def _hyper(file: _File, default: Hyper) -> Hyper:
     given = file.take(file.values, "hyper", dict, default={})
     file.only(given, {f.name for f in fields(Hyper)}, "hyper")
     whole = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
+    for name, value in whole.items():
+        kind = type(getattr(default, name))
+        if kind in (bool, tuple) and not isinstance(value, kind):
+            needs = "true or false" if kind is bool else "a list of widths"
+            raise SlacklineError(f"{file.path}: {name} is {value!r}; it must be {needs}")
     hyper = replace(default, **whole)
     try:
         hyper.check()

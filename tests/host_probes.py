@@ -1,0 +1,160 @@
+"""Small Gymnasium environments that keep a diary, so that nothing can be lost or doubled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from slackline.envs.gymnasium import GymnasiumEnv, describe
+from slackline.envs.host import HostEnv, WatchedPool, open_pool
+
+
+class Diary(gym.Env):
+    """Observes (seed modulo 5, episode, step); the reward is the step. Episodes last 2, 3, 4, 2, 3
+    … steps, longer by that seed; odd ones are truncated, even ones terminate."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self) -> None:
+        self.seed, self.episode, self.count, self.steps = 0, -1, 0, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.seed = self.seed if seed is None else seed % 5
+        self.episode, self.count = self.episode + 1, 0
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.count, self.steps = self.count + 1, self.steps + 1
+        ends = self.count == length(self.seed, self.episode)
+        odd = self.episode % 2 == 1
+        info = {"steps": self.steps}
+        return self._seen(), float(self.count), ends and not odd, ends and odd, info
+
+    def _seen(self) -> np.ndarray:
+        return np.array([self.seed, self.episode, self.count], np.float32)
+
+
+def length(seed: int, episode: int) -> int:
+    return 2 + episode % 3 + seed
+
+
+class Recorder(gym.Env):
+    """One-step episodes; keeps what it was given and what it showed, drawn from its space;
+    the reward is 1 for its favourite action, or minus the squared distance to `target`."""
+
+    def __init__(
+        self, action: Any = None, observation: Any = None, favourite: int = 1, target: float = 0.0
+    ):
+        self.action_space = action or gym.spaces.Discrete(2)
+        self.observation_space = observation or gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.favourite, self.target = favourite, target
+        self.given: list[Any] = []
+        self.shown: list[Any] = []
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        return self._seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.given.append(action)
+        if isinstance(self.action_space, gym.spaces.Discrete):
+            reward = float(action == self.favourite)
+        else:
+            reward = -float(np.sum((action - self.target) ** 2))
+        return self._seen(), reward, True, False, {}
+
+    def _seen(self) -> Any:
+        self.shown.append(self.observation_space.sample())
+        return self.shown[-1]
+
+
+class Faulty(gym.Env):
+    """Endless, but for what goes wrong in one of its steps."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    fault = "none"
+    """Or "raises", "exits", "hangs", "nan", "reward", "shape"."""
+
+    def __init__(self, fault: str | None = None, at: int = 7):
+        self.fault, self.at, self.count = fault or self.fault, at, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.count += 1
+        seen, reward = np.zeros(1, np.float32), 1.0
+        if self.count == self.at:
+            match self.fault:
+                case "raises":
+                    raise RuntimeError("the robot\nfell over")
+                case "exits":
+                    raise SystemExit(3)
+                case "hangs":
+                    import time
+
+                    time.sleep(1.0)
+                case "nan":
+                    seen = np.full(1, np.nan, np.float32)
+                case "reward":
+                    reward = float("inf")
+                case "shape":
+                    seen = np.zeros(2, np.float32)
+        return seen, reward, False, False, {}
+
+
+def pool_of(env: HostEnv, num: int = 3, horizon: int = 1000) -> WatchedPool:
+    """Checked as everybody's is, with seeds 0, 1, …"""
+    return open_pool(env, env.default_params(), list(range(num)), horizon)
+
+
+def recorded(**options: Any) -> tuple[GymnasiumEnv, list[Recorder]]:
+    """An environment, and every copy of it that will have been made."""
+    made: list[Recorder] = []
+
+    def recorder(**changed: Any) -> Recorder:
+        made.append(Recorder(**options | changed))
+        return made[-1]
+
+    return describe("recorder", recorder, {}), made
+
+
+class HostAim(gym.Env):
+    """The return is −(last action − target)², with noise; between bounds −1 and 3, as probes.Aim.
+
+    Episodes have 1 … `longest` steps, none of them an end if `endless`. The observation is `seen`.
+    """
+
+    observation_space = gym.spaces.Box(-9.0, 9.0, (1,), np.float32)
+    action_space = gym.spaces.Box(-1.0, 3.0, (1,), np.float32)
+
+    def __init__(
+        self,
+        target: float = 2.0,
+        noise: float = 0.0,
+        longest: int = 1,
+        *,
+        endless: bool = False,
+        seen: float = 1.0,
+    ):
+        self.target, self.noise, self.longest, self.endless = target, noise, longest, endless
+        self.seen, self.left = np.full(1, seen, np.float32), 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.left = int(self.np_random.integers(1, self.longest + 1))
+        return self.seen, {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.left -= 1
+        ends = self.left == 0 and not self.endless
+        error = float(action[0]) - self.target
+        reward = self.noise * self.np_random.normal() - error**2 if ends else 0.0
+        return self.seen, float(reward), ends, False, {}
