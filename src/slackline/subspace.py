@@ -28,6 +28,7 @@ from slackline.store.files import (
 if TYPE_CHECKING:
     from slackline.adapt.adapter import GridAdapter
     from slackline.adapt.kshot import Adaptation
+    from slackline.envs.host import HostEnv
     from slackline.suites.suite import Variation
 
 FORMAT = "slackline-subspace"
@@ -107,7 +108,7 @@ class Subspace:
 
     def adapt(
         self,
-        variation: str | Variation | Callable[[Params], Params],
+        variation: str | Variation | HostEnv | Callable[[Params], Params],
         shots: int | None = None,
         episodes: int | None = None,
         score_episodes: int | None = None,
@@ -115,7 +116,8 @@ class Subspace:
         """Try K values of z on a changed environment, keep the best, score it on fresh episodes.
 
         `variation` is a name of the suite's, or a function from the environment's standard
-        parameters to changed ones. Counts left out are the suite's protocol.
+        parameters to changed ones; on environments outside JAX also another environment, as from
+        `sl.gymnasium`. Counts left out are the suite's protocol.
         """
         from slackline.adapt.kshot import adapt_one
 

@@ -353,3 +353,20 @@ def test_an_environment_that_fails_at_once_keeps_nothing_and_says_so(tmp_path: P
     env = describe("Faulty?at=10", partial(Faulty, "raises", at=1), {})
     with pytest.raises(SlacklineError, match=r"step 0 raised RuntimeError: the robot fell over$"):
         sl.train(env, steps=16, hyper=TINY, out=tmp_path / "run")
+
+
+def test_normalised_advantages_of_reset_steps_are_zero_still() -> None:
+    """Subtracting the mean would move them; with nothing but resets the policy must not move."""
+    nothing = np.zeros((4, 3), bool)
+    steps = window(4, nothing, nothing)._replace(real=jnp.asarray(nothing))
+    learner, state = learner_of(horizon=1)
+    judged = jax.jit(learner.judge)(state, steps, TINY)
+    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), judged)
+    moved = flat._replace(advantage=jnp.ones_like(flat.advantage))
+    quiet = replace(TINY, entropy=0.0)
+    after, _ = jax.jit(learner.improve)(state.networks, moved, quiet)
+    jax.tree.map(np.testing.assert_array_equal, after.policy, state.networks.policy)
+    real = moved._replace(step=moved.step._replace(real=jnp.ones_like(moved.step.real)))
+    taught, _ = jax.jit(learner.improve)(state.networks, real, quiet)
+    weights = after.policy.layers[0].weight, taught.policy.layers[0].weight
+    assert not np.array_equal(*weights)

@@ -286,7 +286,7 @@ def over_devices(
 
 def adapt_one(
     subspace: Subspace,
-    variation: str | Variation | Callable[[Params], Params],
+    variation: str | Variation | HostEnv | Callable[[Params], Params],
     shots: int | None,
     episodes: int | None,
     score_episodes: int | None,

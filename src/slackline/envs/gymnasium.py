@@ -115,7 +115,7 @@ def gymnasium(
     if isinstance(env, str):
         title, make = f"gym:{env}", maker(env)
     else:
-        title, make = getattr(env, "__name__", type(env).__name__).strip("<>"), env
+        title, make = word_for(env), env
     return describe(title + query(options), make, options, workers)
 
 
@@ -144,6 +144,12 @@ def describe(
     size, action = observation_size(name, seen), action_of(name, done)
     trial.close()
     return GymnasiumEnv(name, size, action, make, dict(options), workers)
+
+
+def word_for(make: Callable[..., Any]) -> str:
+    """`module:function`, by which another process finds it, if it has a name there."""
+    name = getattr(make, "__qualname__", type(make).__name__)
+    return f"{getattr(make, '__module__', 'python')}:{name}"
 
 
 def maker(env_id: str) -> Callable[..., Any]:

@@ -274,6 +274,8 @@ class Learner:
     ) -> tuple[Networks, Losses]:
         """One gradient step of every network."""
         steps, advantage = samples.step, samples.advantage
+        if steps.real is not None:  # normalising moved the zeros of what were no steps
+            advantage = jnp.where(steps.real, advantage, 0.0)
         latent, auxiliary = self.method.latent, self.method.auxiliary
 
         def policy_loss(policy: MLP) -> tuple[Array, tuple[Array, Array, Array, Array]]:
