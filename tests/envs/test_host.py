@@ -17,6 +17,7 @@ import slackline as sl
 from slackline.envs.api import Discrete
 from slackline.envs.host import EnvironmentFailed, HostParams, Pool, Stepped, WatchedPool
 from slackline.errors import SlacklineError
+from slackline.learn.distributions import distribution_of
 
 MODES = gym.vector.AutoresetMode
 
@@ -185,10 +186,12 @@ def test_box_actions_are_rescaled_to_each_dimension_s_bounds() -> None:
     env, made = recorded(action=gym.spaces.Box(low, high, dtype=np.float64))
     pool = pool_of(env, num=4)
     pool.reset()
-    pool.step(np.array([[-1.0] * 4, [1.0] * 4, [0.0] * 4, [-0.5, 0.5, 9.0, -9.0]]))
+    said = np.array([[-20.0] * 4, [20.0] * 4, [0.0] * 4, [*np.arctanh([-0.5, 0.5]), 20.0, -20.0]])
+    actions: Any = distribution_of(env.action).greedy(said)  # type: ignore[arg-type]
+    pool.step(actions)
     got = np.stack([one.given[0] for one in made[-4:]])
     between = np.array([[0.0, 0.75], [4.0, -8.0]])
-    np.testing.assert_allclose(got, np.stack([low, high, (low + high) / 2, between]))
+    np.testing.assert_allclose(got, np.stack([low, high, (low + high) / 2, between]), atol=1e-6)
     assert all(env.action_space.contains(given) for given, env in zip(got, made[-4:], strict=True))
     pool.close()
 

@@ -356,17 +356,18 @@ def test_an_environment_that_fails_at_once_keeps_nothing_and_says_so(tmp_path: P
 
 
 def test_normalised_advantages_of_reset_steps_are_zero_still() -> None:
-    """Subtracting the mean would move them; with nothing but resets the policy must not move."""
+    """Subtracting the mean moves them; where there are only resets, that must not matter."""
     nothing = np.zeros((4, 3), bool)
     steps = window(4, nothing, nothing)._replace(real=jnp.asarray(nothing))
     learner, state = learner_of(horizon=1)
     judged = jax.jit(learner.judge)(state, steps, TINY)
-    flat = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), judged)
-    moved = flat._replace(advantage=jnp.ones_like(flat.advantage))
-    quiet = replace(TINY, entropy=0.0)
-    after, _ = jax.jit(learner.improve)(state.networks, moved, quiet)
-    jax.tree.map(np.testing.assert_array_equal, after.policy, state.networks.policy)
-    real = moved._replace(step=moved.step._replace(real=jnp.ones_like(moved.step.real)))
-    taught, _ = jax.jit(learner.improve)(state.networks, real, quiet)
-    weights = after.policy.layers[0].weight, taught.policy.layers[0].weight
-    assert not np.array_equal(*weights)
+    resets = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), judged)
+    steps_taken = resets._replace(step=resets.step._replace(real=jnp.ones(12, bool)))
+
+    def policy_after(samples: Samples, advantage: float) -> np.ndarray:
+        moved = samples._replace(advantage=jnp.full(12, advantage))
+        networks, _ = jax.jit(learner.improve)(state.networks, moved, TINY)
+        return np.asarray(networks.policy.layers[0].weight)
+
+    np.testing.assert_array_equal(policy_after(resets, 1.0), policy_after(resets, 0.0))
+    assert not np.array_equal(policy_after(steps_taken, 1.0), policy_after(steps_taken, 0.0))

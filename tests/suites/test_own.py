@@ -51,14 +51,14 @@ def test_a_gymnasium_id_with_options() -> None:
     assert (suite.hyper, suite.horizon, suite.variations) == (DISCRETE, HORIZON, ())
     assert sl.suite(suite.name).env == suite.env, "a run's name must make it again"
     assert sl.suite("gym:Pendulum-v1").hyper == CONTINUOUS
-    assert sl.suite("gym:Pendulum-v1").env.action == Continuous(1)
+    assert sl.suite("gym:Pendulum-v1").env.action == Continuous(1, -2.0, 2.0)
 
 
 def test_an_envpool_id_with_options() -> None:
     suite = sl.suite("envpool:Pendulum-v1?max_episode_steps=30")
     assert isinstance(suite.env, EnvPoolEnv)
     assert (suite.env.env_id, suite.env.options) == ("Pendulum-v1", {"max_episode_steps": 30})
-    assert (suite.env.observation_size, suite.env.action) == (3, Continuous(1))
+    assert (suite.env.observation_size, suite.env.action) == (3, Continuous(1, -2.0, 2.0))
 
 
 def test_words_and_quoted_words_are_options_alike() -> None:
