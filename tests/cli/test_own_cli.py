@@ -1,0 +1,115 @@
+"""The user's own environment from the command line, end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from slackline import cli
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DOCS = Path(__file__).parents[2] / "docs" / "your-environment.md"
+TINY = ["--hyper.num-envs", "2", "--hyper.num-steps", "16", "--hyper.minibatches", "2"]
+SMALL = ["--shots", "2", "--episodes", "1", "--score-episodes", "2"]
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("own") / "run"
+    assert cli.run(["train", "gym:Pendulum-v1", "--steps", "64", *TINY, "--out", str(out)]) == 0
+    return out
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert cli.run(list(words)) == 0
+    return capsys.readouterr().out
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert cli.run(list(words)) == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    return error
+
+
+def test_adapting_to_the_same_environment_made_otherwise(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "g = 5.0" in told(capsys, "adapt", str(trained), "--kwargs", "g=5.0", *SMALL)
+    other = ["--env", "gym:Pendulum-v1", "--kwargs", "g=5.0"]
+    assert "gym:Pendulum-v1?g=5.0" in told(capsys, "adapt", str(trained), *other, *SMALL)
+    kept = pl.read_parquet(trained / "scores.parquet")["variation"].unique().to_list()
+    assert sorted(kept) == ["g=5.0", "gym:Pendulum-v1?g=5.0"]
+
+
+def test_without_variations_the_training_environment_is_adapted_to(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "Train" in told(capsys, "adapt", str(trained), *SMALL)
+
+
+def test_what_cannot_be_adapted_to_is_refused(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = str(trained)
+    said = refused(capsys, "adapt", run, "--env", "gym:CartPole-v1")
+    assert "gym:CartPole-v1: its observation size is 4" in said
+    assert "NAME=VALUE" in refused(capsys, "adapt", run, "--kwargs", "g")
+    assert "cannot be made" in refused(capsys, "adapt", run, "--env", "gym:Nowhere-v0")
+    said = refused(capsys, "adapt", run, "--kwargs", "colour=3", *SMALL)
+    assert "gym:Pendulum-v1" in said
+    assert "colour" in said
+    both = ["--env", "gym:Pendulum-v1", "--variation", "Train"]
+    assert "exclude each other" in refused(capsys, "adapt", run, *both)
+
+
+def test_only_environments_outside_jax_are_exchanged(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = str(tmp_path / "run")
+    tiny = ["--hyper.num-envs", "2", "--hyper.num-steps", "2"]
+    told(capsys, "train", "cartpole", "--steps", "8", *tiny, "--out", out)
+    assert "runs in JAX" in refused(capsys, "adapt", out, "--env", "gym:CartPole-v1")
+    said = refused(capsys, "watch", out, "--variation", "Train", "--kwargs", "g=1")
+    assert "slackline watch --help" in said
+
+
+def test_a_run_outside_jax_cannot_be_watched_or_tuned(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = refused(capsys, "watch", str(trained), "--variation", "Train")
+    assert "does not run in JAX" in said
+    assert "does not run in JAX" in refused(capsys, "tune", "gym:Pendulum-v1")
+
+
+def test_default_folder_has_a_tame_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told(capsys, "train", "gym:Pendulum-v1?g=5.0", "--steps", "64", *TINY)
+    assert (tmp_path / "runs" / "gym-Pendulum-v1-g-5.0-lop" / "run.json").exists()
+
+
+def test_the_example_file_is_the_one_in_the_docs() -> None:
+    example = (EXAMPLES / "pendulum.toml").read_text().split("\n", 1)[1]
+    assert example in DOCS.read_text()
+
+
+def test_bench_of_a_suite_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The docs' example on a tiny budget: a table with its variations, and a page."""
+    text = (EXAMPLES / "pendulum.toml").read_text()
+    tiny = text.replace("num_steps = 256", "num_steps = 16").replace("300_000", "128")
+    (tmp_path / "planets.toml").write_text(tiny)
+    monkeypatch.chdir(tmp_path)
+    words = ["bench", "planets.toml", "--methods", "single", "lop", "--seeds", "2", *SMALL]
+    said = told(capsys, *words, "--out", "b")
+    assert "Pendulum on other planets" in said
+    assert "Moon" in said
+    assert "Jupiter" in said
+    assert (tmp_path / "b" / "planets-lop" / "scores.parquet").exists()
+    assert "Jupiter" in (tmp_path / "b" / "report.html").read_text()
+    assert "Moon" in told(capsys, "adapt", "b/planets-lop", "--variation", "Moon", *SMALL)
