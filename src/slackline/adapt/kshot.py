@@ -271,9 +271,9 @@ def over_devices(
     """`function` of all jobs: every device of the block axis takes a share, in blocks, and all of
     them get the whole result."""
     total = jobs.variation.shape[0]
-    block = min(block, -(-total // layout.blocks))
     num_blocks = -(-total // (block * layout.blocks)) * layout.blocks
-    # The last block is filled up with copies of the first jobs.
+    block = -(-total // num_blocks)
+    # The last blocks are filled up with copies of the first jobs.
     rows = jnp.arange(num_blocks * block) % total
     if layout.axis is not None:
         rows = rows.reshape(layout.blocks, -1)[jax.lax.axis_index(layout.axis)]

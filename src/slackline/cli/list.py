@@ -66,6 +66,7 @@ def as_text(found: dict[str, Any]) -> str:
             lines.append(f"    on other physics engines: {', '.join(suite['engines'])}")
         if len(suite["presets"]) > 1:
             lines.append(f"    presets: {', '.join(suite['presets'])}")
+    lines.append("  your own: gym:ID, envpool:ID, module:function, or a suite file (.toml)")
     lines += ["", "methods"]
     for method in found["methods"]:
         options = ", ".join(f"{name} = {value}" for name, value in method["options"].items())
