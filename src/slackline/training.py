@@ -25,7 +25,7 @@ from slackline.learn.program import Program, Progress
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
-from slackline.suites import OWN
+from slackline.suites import NAMES, OWN
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Suite
 
@@ -65,6 +65,11 @@ def suite_named(task: Task) -> Suite:
         from slackline.suites.own import suite_of
 
         found = suite_of(task if isinstance(task, HostEnv) else gymnasium(task))
+    if found.name in NAMES and not isinstance(task, Suite):
+        raise SlacklineError(
+            f"the function that makes your environment is called {found.name}, as a suite is; "
+            "call it something else"
+        )
     OWN[found.name] = found
     return found
 

@@ -151,7 +151,7 @@ def by_hand(subspace: Subspace, z: np.ndarray, seed: int) -> float:
 
 def test_another_environment_or_other_sensors_may_be_given() -> None:
     found = line().adapt(sl.gymnasium(HostAim, target=-0.9))
-    assert found.variation == "HostAim?target=-0.9"
+    assert found.variation == "host_probes:HostAim?target=-0.9"
     np.testing.assert_allclose(found.score, known(found.candidates, 0, -0.9).max(), rtol=1e-4)
     np.testing.assert_array_equal(found.z, found.candidates[4])
     for sensor in (1.0, 0.0):

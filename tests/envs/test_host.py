@@ -347,7 +347,7 @@ def test_a_failure_names_the_environment_and_the_step(fault: str, says: str, num
     pool.reset()
     for _ in range(6):
         pool.step(np.zeros(num, int))
-    named = rf'^Faulty\?fault="{fault}": step {6 * num} {says}'
+    named = rf'^host_probes:Faulty\?fault="{fault}": step {6 * num} {says}'
     with pytest.raises(EnvironmentFailed, match=named) as failure:
         pool.step(np.zeros(num, int))
     one_line(failure)

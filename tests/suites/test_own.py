@@ -12,6 +12,7 @@ from host_probes import Diary, HostAim
 
 import slackline as sl
 from slackline.envs.api import Continuous, Discrete
+from slackline.envs.brax import Ant
 from slackline.envs.envpool import EnvPoolEnv
 from slackline.envs.gymnasium import GymnasiumEnv
 from slackline.envs.host import HostParams
@@ -82,9 +83,19 @@ def test_a_function_in_the_folder_of_the_command() -> None:
 def test_objects_are_remembered_by_their_name() -> None:
     env = sl.gymnasium(Diary)
     assert suite_named(env).env is env
-    assert sl.suite("Diary").env is env
-    assert suite_named(HostAim).name == "HostAim"
+    assert sl.suite("host_probes:Diary").env is env
+    assert suite_named(HostAim).name == "host_probes:HostAim"
+    assert suite_named(lambda: Diary()).name == "lambda"
     assert suite_named(sl.suite("cartpole")).name == "cartpole"
+
+
+def test_a_function_called_as_a_suite_is_refused() -> None:
+    def ant() -> Diary:
+        return Diary()
+
+    with pytest.raises(SlacklineError, match="is called ant, as a suite is"):
+        suite_named(ant)
+    assert isinstance(sl.suite("ant").env, Ant)
 
 
 BROKEN = {

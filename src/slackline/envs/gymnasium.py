@@ -6,6 +6,7 @@ Gymnasium itself is imported on first use.
 from __future__ import annotations
 
 import inspect
+import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -54,10 +55,18 @@ class GymnasiumEnv(HostEnv):
                 env = gym.wrappers.TimeLimit(env, horizon)
             return env
 
-        kind = {"sync": gym.vector.SyncVectorEnv, "async": gym.vector.AsyncVectorEnv}[self.workers]
         # Not the library's default: a reset of its own would take a step of everybody else.
         mode = gym.vector.AutoresetMode.DISABLED
-        return VectorPool(kind([one] * len(seeds), autoreset_mode=mode), seeds)
+        each = [one] * len(seeds)
+        if self.workers == "sync":
+            return VectorPool(gym.vector.SyncVectorEnv(each, autoreset_mode=mode), seeds)
+        vector = gym.vector.AsyncVectorEnv(each, autoreset_mode=mode, context=start_method())
+        return VectorPool(vector, seeds)
+
+
+def start_method() -> str:
+    """How to start a process beside JAX: it has threads, and a forked copy of them may lock up."""
+    return "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
 
 
 class VectorPool(Pool):
@@ -147,9 +156,12 @@ def describe(
 
 
 def word_for(make: Callable[..., Any]) -> str:
-    """`module:function`, by which another process finds it, if it has a name there."""
+    """`module:function` where another process finds it by that, else only what it is called."""
     name = getattr(make, "__qualname__", type(make).__name__)
-    return f"{getattr(make, '__module__', 'python')}:{name}"
+    module = getattr(make, "__module__", None)
+    if module in (None, "__main__") or not name.isidentifier():
+        return getattr(make, "__name__", name).strip("<>")
+    return f"{module}:{name}"
 
 
 def maker(env_id: str) -> Callable[..., Any]:
