@@ -282,7 +282,7 @@ def test_every_method_trains_on_a_host(name: str, tmp_path: Path) -> None:
 def test_what_a_host_cannot_do_is_refused() -> None:
     with pytest.raises(SlacklineError, match="block is 2; host_probes:Diary does not run in JAX"):
         sl.train(Diary, steps=16, hyper=replace(TINY, block=2))
-    with pytest.raises(SlacklineError, match="needs continuous actions; .*Diary's are discrete"):
+    with pytest.raises(SlacklineError, match=r"needs continuous actions; .*Diary's are discrete"):
         sl.train(Diary, "lc", steps=16, hyper=TINY)
 
 
