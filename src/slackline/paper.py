@@ -69,8 +69,8 @@ def _at_beta(suite: str, method: str) -> str:
     """Where the paper prints a column for every β, the one that our suite trains with."""
     from slackline.suites import suite as find_suite
 
-    beta = find_suite(suite).options.get(method, {}).get("beta", 1.0)
-    return f"{method},beta={beta:g}"
+    options = find_suite(suite).options.get(method, {}) if suite in _tables() else {}
+    return f"{method},beta={options.get('beta', 1.0):g}"
 
 
 def _rows(suite: str, shots: int) -> dict[str, dict[str, Any]]:
