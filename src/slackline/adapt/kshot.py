@@ -191,6 +191,8 @@ class Partly(Env):
         )
 
     def filled(self, leaf: Any, indices: tuple[int, ...], values: Array) -> Any:
+        if len(indices) == np.size(leaf):
+            return values.reshape(np.shape(leaf))
         if self.env.reads_elements:
             return mixed(leaf, indices, values)
         flat = jnp.ravel(jnp.asarray(leaf)).at[jnp.array(indices)].set(values)
