@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,9 +14,25 @@ from hypothesis import settings
 from slackline.envs.api import Array, Continuous, Discrete, Env
 from slackline.learn.hyper import Hyper
 from slackline.suites.suite import Protocol, Suite, setting
+from slackline.training import OnTick, Tick
 
 properties = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 """For property tests: the same examples every time."""
+
+
+class Killed(BaseException):
+    """What stops a training as a crash would."""
+
+
+def killing_at(tick: int) -> OnTick:
+    """Stops a training at its report of this number."""
+    reports = itertools.count(1)
+
+    def kill(_: Tick) -> None:
+        if next(reports) == tick:
+            raise Killed
+
+    return kill
 
 
 class Table(NamedTuple):

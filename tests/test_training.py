@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from probes import Exploding
+from probes import Exploding, Killed, killing_at
 
 import slackline as sl
 from slackline.errors import SlacklineError
@@ -21,7 +21,7 @@ from slackline.learn.program import Program
 from slackline.store.files import read_tensors
 from slackline.store.run import RunConfig, RunFolder
 from slackline.suites import suite as find_suite
-from slackline.training import Tick, configure, run_training
+from slackline.training import configure, run_training
 
 TINY = sl.Hyper(num_envs=4, num_steps=4, hidden=(4,), critic_hidden=(4,))
 STEPS = 16 * 400
@@ -31,10 +31,6 @@ STEPS = 16 * 400
 def config(**changes: Any) -> Any:
     arguments: dict[str, Any] = {"seeds": (3, 4), "steps": STEPS, "hyper": TINY}
     return configure("cartpole", "lop", **(arguments | changes))
-
-
-class Killed(BaseException):
-    """Stands for SIGKILL: nothing in the library catches it."""
 
 
 @pytest.fixture(scope="module")
@@ -94,17 +90,9 @@ def test_a_run_killed_between_saves_resumes_bit_identically(
     whole: Path, tmp_path: Path, strides: int
 ) -> None:
     """The kill comes after some strides; checkpoints exist only of every stride before it."""
-    seen = 0
-
-    def kill(_: Tick) -> None:
-        nonlocal seen
-        seen += 1
-        if seen == strides:
-            raise Killed
-
     out = tmp_path / "run"
     with pytest.raises(Killed):
-        run_training(config(), out, on_tick=kill, checkpoint_seconds=0.0)
+        run_training(config(), out, on_tick=killing_at(strides), checkpoint_seconds=0.0)
     assert not RunFolder(out).finished()
     run_training(config(), out, resume=True)
     assert_same_run(out, whole)
@@ -167,17 +155,9 @@ def test_discriminators_minibatches_and_members_resume_bit_identically(
 ) -> None:
     hyper = replace(TINY, **changes)
     made = configure("cartpole", method, seeds=(0, 1), steps=16 * 100, hyper=hyper)
-    ticks = 0
-
-    def kill(_: Tick) -> None:
-        nonlocal ticks
-        ticks += 1
-        if ticks == 31:
-            raise Killed
-
     run_training(made, tmp_path / "whole")
     with pytest.raises(Killed):
-        run_training(made, tmp_path / "cut", on_tick=kill, checkpoint_seconds=0.0)
+        run_training(made, tmp_path / "cut", on_tick=killing_at(31), checkpoint_seconds=0.0)
     run_training(made, tmp_path / "cut", resume=True)
     assert_same_run(tmp_path / "cut", tmp_path / "whole")
 

@@ -6,6 +6,8 @@ import difflib
 import math
 import numbers
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 
 class SlacklineError(Exception):
@@ -14,6 +16,19 @@ class SlacklineError(Exception):
 
 class Interrupted(SlacklineError):  # noqa: N818
     """Training was stopped on request; the last checkpoint is kept."""
+
+
+def needed(module: str, sentence: str, extra: str) -> Any:
+    """A package that only some users need, imported; without it, how to get it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise SlacklineError(f"{sentence}: pip install 'slackline-rl[{extra}]'") from error
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error of somebody else's says, without its line breaks and not without end."""
+    return " ".join(str(error).split())[:300]
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> SlacklineError:

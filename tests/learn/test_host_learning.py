@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from host_probes import Diary, Faulty, Recorder, length
+from probes import Killed, killing_at
 
 import slackline as sl
 from slackline.envs.cartpole import CartPole
@@ -29,7 +30,7 @@ from slackline.learn.program import Program
 from slackline.methods.catalogue import method
 from slackline.store.files import read_tensors
 from slackline.store.run import RunFolder
-from slackline.training import Tick, configure, run_training
+from slackline.training import configure, run_training
 
 TINY = Hyper(
     num_envs=4,
@@ -286,10 +287,6 @@ def test_what_a_host_cannot_do_is_refused() -> None:
         sl.train(Diary, "lc", steps=16, hyper=TINY)
 
 
-class Killed(BaseException):
-    pass
-
-
 def test_a_host_run_resumes_with_fresh_environments(tmp_path: Path) -> None:
     seeds: list[int] = []
 
@@ -298,18 +295,10 @@ def test_a_host_run_resumes_with_fresh_environments(tmp_path: Path) -> None:
             seeds.extend([] if seed is None else [seed])
             return super().reset(seed=seed, options=options)
 
-    ticks = 0
-
-    def kill(_: Tick) -> None:
-        nonlocal ticks
-        ticks += 1
-        if ticks == 4:
-            raise Killed
-
     env, out = describe("diary", Sown, {}), tmp_path / "run"
     config = configure(env, seeds=(0, 1), steps=10 * 16, hyper=TINY)
     with pytest.raises(Killed):
-        run_training(config, out, on_tick=kill, checkpoint_seconds=0.0)
+        run_training(config, out, on_tick=killing_at(4), checkpoint_seconds=0.0)
     assert read_tensors(out / "checkpoint.safetensors")[1]["iteration"] == 3
     lines = run_training(config, out, resume=True)
     assert [line["iteration"] for line in RunFolder(out).read_progress()] == list(range(1, 11))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import jax
@@ -38,32 +37,42 @@ def host_kshot(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(returns (S, V, K, M), chosen (S, V), scores (S, V, E)); policies have a leading axis S."""
     num_seeds, num_candidates = len(seeds), len(candidates)
+    tried = np.repeat(candidates, episodes, axis=0)
+    every_seed = np.broadcast_to(tried, (num_seeds, *tried.shape))
     found = []
     for variation in variations:
-        env, params = host_of(suite, variation)
-
-        def play(zs: np.ndarray, phase: int) -> np.ndarray:
-            """Returns (S, J) of J episodes a seed, each at its own z (S, J, size)."""
-            label = zlib.crc32(variation.name.encode())  # noqa: B023
-            slots = max(1, min(zs.shape[1], SLOTS // num_seeds))
-            drawn = [
-                np.random.SeedSequence([seed, label, phase]).generate_state(slots) >> 1
-                for seed in seeds
-            ]
-            pool = open_pool(env, params, np.concatenate(drawn).tolist(), suite.horizon)  # noqa: B023
-            try:
-                return played(pool, acting(method, suite.env.action), policies, zs, suite.horizon)
-            finally:
-                pool.close()
-
-        tried = np.repeat(candidates, episodes, axis=0)
-        every_seed = np.broadcast_to(tried, (num_seeds, *tried.shape))
-        returns = play(every_seed, 0).reshape(num_seeds, num_candidates, episodes)
+        play = partial(returns_of, suite, method, policies, seeds, variation)
+        returns = play(every_seed, phase=0).reshape(num_seeds, num_candidates, episodes)
         chosen = np.argmax(returns.mean(axis=-1), axis=-1)
-        scores = play(np.repeat(candidates[chosen][:, None], score_episodes, axis=1), 1)
+        scores = play(np.repeat(candidates[chosen][:, None], score_episodes, axis=1), phase=1)
         found.append((returns, chosen, scores))
     returns, chosen, scores = (np.stack(part, axis=1) for part in zip(*found, strict=True))
     return returns, chosen, scores
+
+
+def returns_of(
+    suite: Suite,
+    method: Method,
+    policies: MLP,
+    seeds: Sequence[int],
+    variation: Variation,
+    zs: np.ndarray,
+    phase: int,
+) -> np.ndarray:
+    """Returns (S, J) of J episodes a seed, each at its own z (S, J, size), in a pool of their own.
+
+    Selecting and scoring are different phases, and have different episodes."""
+    env, params = host_of(suite, variation)
+    slots = max(1, min(zs.shape[1], SLOTS // len(seeds)))
+    drawn = [
+        np.random.SeedSequence([seed, variation.label, phase]).generate_state(slots) >> 1
+        for seed in seeds
+    ]
+    pool = open_pool(env, params, np.concatenate(drawn).tolist(), suite.horizon)
+    try:
+        return played(pool, acting(method, suite.env.action), policies, zs, suite.horizon)
+    finally:
+        pool.close()
 
 
 def played(
@@ -104,8 +113,7 @@ def acting(method: Method, action: Discrete | Continuous) -> Callable[..., Array
     distribution = distribution_of(action)
 
     def one_seed(policy: MLP, observation: Array, z: Array) -> Array:
-        outputs = method.conditioning.outputs(method.latent, policy, observation, z)
-        return distribution.greedy(outputs)
+        return distribution.greedy(method.outputs(policy, observation, z))
 
     return jax.jit(jax.vmap(one_seed))
 

@@ -6,7 +6,6 @@ Axes, in this order: seed S, variation V, candidate K, episode M.
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import lru_cache, partial
@@ -129,7 +128,7 @@ def adapt_many(
     params = suite.params_of(variations)
     env = Partly(suite.jax_env, changing_numbers(params, suite.jax_env.default_params()))
     keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
-    labels = jnp.array([zlib.crc32(v.name.encode()) for v in variations], jnp.uint32)
+    labels = jnp.array([v.label for v in variations], jnp.uint32)
     num_jobs = len(variations) * max(len(candidates) * episodes, score_episodes)
     layout = layout_of(len(subspaces), suite.num_blocks(num_jobs))
     run = _program(suite, first.method, layout, env.changing, episodes, score_episodes)
@@ -232,7 +231,6 @@ def _program(
         policy: MLP, key: Array, params: Params, labels: Array, candidates: Array
     ) -> tuple[Array, Array, Array]:
         """Axes here: variation V, candidate K, episode M."""
-        # A variation's episodes depend on its name alone, not on what it is evaluated beside.
         keys = jax.vmap(lambda label: jax.random.split(jax.random.fold_in(key, label)))(labels)
         select_keys, score_keys = keys[:, 0], keys[:, 1]
 
@@ -257,8 +255,7 @@ def _program(
 
     def play(policy: MLP, params: Params, jobs: Jobs) -> Array:
         def actions(observation: Array) -> Array:
-            outputs = method.conditioning.outputs(method.latent, policy, observation, jobs.z)
-            return distribution.greedy(outputs)
+            return distribution.greedy(method.outputs(policy, observation, jobs.z))
 
         own = jax.tree.map(lambda leaf: leaf[jobs.variation], params)
         return episode_returns(env, suite.horizon, actions, own, jobs.key)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def is_scored(run: RunFolder, adapting: Adapting) -> bool:
 
 def adapt_run(
     run: RunFolder,
-    variations: list[str] | list[Variation] | None,
+    variations: Sequence[Variation] | None,
     adapting: Adapting,
     *,
     keep: bool = True,
@@ -90,8 +90,7 @@ def adapt_run(
     be kept, since the table would not tell them from the method's own.
     """
     suite = find_suite(run.config().suite)
-    names = [v.name for v in (TRAIN, *suite.variations)] if variations is None else variations
-    chosen = [suite.variation(v) if isinstance(v, str) else v for v in names]
+    chosen = (TRAIN, *suite.variations) if variations is None else variations
     subspaces = [
         replace(subspace, method=subspace.method.with_options(**options))
         for subspace in load_subspaces(run.subspace_file)

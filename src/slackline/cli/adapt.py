@@ -14,6 +14,7 @@ from slackline.cli.options import Count, Devices, Spread, parse_as, set_up_jax
 from slackline.cli.progress import waiting
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
+from slackline.settings import assignment
 from slackline.store.run import RunFolder
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Suite, Variation
@@ -77,7 +78,7 @@ class Adapt:
                 f"{suite.name} runs in JAX and cannot be exchanged for another environment; "
                 "--variation names its changes, and from Python line.adapt takes any"
             )
-        from slackline.suites.own import another, assignment, changed_options, environment
+        from slackline.suites.own import another, changed_options, environment
 
         options = dict(map(assignment, self.kwargs))
         if self.env is not None:

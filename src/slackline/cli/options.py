@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import re
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 import tyro
 
 from slackline.errors import SlacklineError, require_count
+from slackline.settings import assignment
 from slackline.store.cache import cache_folder
 
 T = TypeVar("T")
@@ -90,18 +90,8 @@ class MethodOptions:
     def given(self) -> dict[str, Any]:
         """The options that were given."""
         named = {f.name: getattr(self, f.name) for f in fields(MethodOptions) if f.name != "option"}
-        named |= dict(map(_assignment, self.option))
+        named |= dict(map(assignment, self.option))
         return {name: value for name, value in named.items() if value is not None}
-
-
-def _assignment(word: str) -> tuple[str, Any]:
-    """ "alpha=0.5" -> ("alpha", 0.5)"""
-    name, equals, text = word.partition("=")
-    if not name or not equals:
-        raise SlacklineError(f"option is {word!r}; it must look like NAME=VALUE")
-    with contextlib.suppress(ValueError):
-        return name, json.loads(text)
-    return name, text
 
 
 def parse_as(verb: str, kind: type[T], argv: list[str], default: Any = None) -> T:

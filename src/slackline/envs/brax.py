@@ -25,7 +25,7 @@ import numpy as np
 
 from slackline.envs import spring
 from slackline.envs.api import Array, Continuous, Env
-from slackline.errors import SlacklineError, unknown
+from slackline.errors import needed, unknown
 
 BACKENDS = ("spring", "positional", "generalized")
 """Brax's physics engines; the first, by far the fastest, is meant by a robot's bare name."""
@@ -268,12 +268,8 @@ def load(asset: str) -> System:
 def compiled(asset: str) -> Any:
     """One of Brax's files as MuJoCo compiles it; not to be written into."""
     with quiet_brax():
-        try:
-            mujoco, mjcf = map(import_module, ("mujoco", "brax.io.mjcf"))
-        except ImportError as error:
-            raise SlacklineError(
-                f"{Path(asset).stem} needs Brax: pip install 'slackline-rl[brax]'"
-            ) from error
+        sentence = f"{Path(asset).stem} needs Brax"
+        mujoco, mjcf = (needed(name, sentence, "brax") for name in ("mujoco", "brax.io.mjcf"))
         # MuJoCo would put its word on a deprecated attribute on the screen and into a log file.
         handler = mujoco.get_mju_user_warning()
         mujoco.set_mju_user_warning(lambda _: None)

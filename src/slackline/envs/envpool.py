@@ -5,23 +5,18 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from slackline.envs.gymnasium import action_of, actor, observation_size, observer, query
+from slackline.envs.gymnasium import action_of, actor, made, observation_size, observer
 from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
-from slackline.errors import SlacklineError
+from slackline.errors import needed
+from slackline.settings import query
 
 
 def library() -> Any:
-    try:
-        return import_module("envpool")
-    except ImportError as error:
-        raise SlacklineError(
-            "EnvPool environments need EnvPool: pip install 'slackline-rl[envpool]'"
-        ) from error
+    return needed("envpool", "EnvPool environments need EnvPool", "envpool")
 
 
 @dataclass(frozen=True)
@@ -78,16 +73,7 @@ def spaces_of(pool: Any) -> tuple[Any, Any]:
 def envpool(env_id: str, **options: Any) -> EnvPoolEnv:
     """An environment of EnvPool's by its id; `options` are those of `envpool.make`."""
     name = f"envpool:{env_id}{query(options)}"
-    try:
-        trial = make(env_id, [0], options)
-    except SlacklineError:
-        raise
-    except Exception as error:
-        told = " ".join(str(error).split())
-        raise SlacklineError(
-            f"{name}: cannot be made ({type(error).__name__}: {told[:300]})"
-        ) from error
-    seen, done = spaces_of(trial)
+    seen, done = spaces_of(made(name, lambda: make(env_id, [0], options)))
     return EnvPoolEnv(
         name, observation_size(name, seen), action_of(name, done), env_id, dict(options)
     )

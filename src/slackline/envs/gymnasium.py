@@ -9,25 +9,20 @@ import inspect
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 
 from slackline.envs.api import Continuous, Discrete
 from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
-from slackline.errors import SlacklineError
+from slackline.errors import SlacklineError, in_one_line, needed
+from slackline.settings import query
 
 Workers = Literal["sync", "async"]
 
 
 def library() -> Any:
-    try:
-        return import_module("gymnasium")
-    except ImportError as error:
-        raise SlacklineError(
-            "Gymnasium environments need Gymnasium: pip install 'slackline-rl[gymnasium]'"
-        ) from error
+    return needed("gymnasium", "Gymnasium environments need Gymnasium", "gymnasium")
 
 
 @dataclass(frozen=True)
@@ -128,19 +123,24 @@ def gymnasium(
     return describe(title + query(options), make, options, workers)
 
 
+def made(name: str, make: Callable[[], Any]) -> Any:
+    """What `make` makes; if it cannot, a sentence that says whose fault it is."""
+    try:
+        return make()
+    except SlacklineError:
+        raise
+    except Exception as error:
+        raise SlacklineError(
+            f"{name}: cannot be made ({type(error).__name__}: {in_one_line(error)})"
+        ) from error
+
+
 def describe(
     name: str, make: Callable[..., Any], options: Mapping[str, Any], workers: Workers = "sync"
 ) -> GymnasiumEnv:
     """Make one to see what it is like."""
-    try:
-        trial = make(num_envs=1, **options) if makes_vectors(make) else make(**options)
-    except SlacklineError:
-        raise
-    except Exception as error:
-        told = " ".join(str(error).split())
-        raise SlacklineError(
-            f"{name}: cannot be made ({type(error).__name__}: {told[:300]})"
-        ) from error
+    many = {"num_envs": 1} if makes_vectors(make) else {}
+    trial = made(name, lambda: make(**many, **options))
     spaces = library().spaces
     seen = getattr(trial, "single_observation_space", getattr(trial, "observation_space", None))
     done = getattr(trial, "single_action_space", getattr(trial, "action_space", None))
@@ -186,14 +186,6 @@ def time_limit(env: Any) -> int | None:
     while env is not None and not isinstance(env, wrapper):
         env = getattr(env, "env", None)
     return None if env is None else env._max_episode_steps
-
-
-def query(options: Mapping[str, Any]) -> str:
-    """Options as part of a name: `?gravity=-5.0&wind=true`."""
-    import json
-
-    words = [f"{key}={json.dumps(value, default=str)}" for key, value in options.items()]
-    return "?" + "&".join(words) if words else ""
 
 
 SUPPORTED = (

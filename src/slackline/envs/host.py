@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slackline.envs.api import Continuous, Discrete
-from slackline.errors import SlacklineError
+from slackline.errors import SlacklineError, in_one_line
 
 TIMEOUT = 60.0
 """Seconds that a step of all environments, or a reset, may take before it counts as hung."""
@@ -163,9 +163,9 @@ class WatchedPool(Pool):
         except SlacklineError:
             raise
         except (Exception, SystemExit) as error:
-            told = " ".join(str(error).split()) or "no message"
+            told = in_one_line(error) or "no message"
             raise EnvironmentFailed(
-                f"{self.name}: {when} raised {type(error).__name__}: {told[:300]}"
+                f"{self.name}: {when} raised {type(error).__name__}: {told}"
             ) from error
 
 

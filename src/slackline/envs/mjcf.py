@@ -15,7 +15,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from slackline.errors import SlacklineError, require_number, unknown
+from slackline.errors import SlacklineError, needed, require_number, unknown
 from slackline.store.cache import cache_folder, keep
 
 STOCK = {"halfcheetah": "half_cheetah.xml", "ant": "ant.xml"}
@@ -103,12 +103,7 @@ def check(robot: str, factors: Factors) -> None:
 
 def stock_xml(robot: str) -> str:
     """The robot's file as EnvPool has it."""
-    try:
-        assets = files("envpool_assets")
-    except ImportError as error:
-        raise SlacklineError(
-            f"{robot}-mujoco needs EnvPool: pip install 'slackline-rl[envpool]'"
-        ) from error
+    assets = files(needed("envpool_assets", f"{robot}-mujoco needs EnvPool", "envpool"))
     return assets.joinpath(*ASSETS.parts, STOCK[robot]).read_text(encoding="utf-8")
 
 

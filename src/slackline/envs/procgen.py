@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from slackline.errors import SlacklineError
+from slackline.errors import SlacklineError, needed
 
 LIBRARIES = ("libQt5Core.so.5", "libQt5Gui.so.5")
 """In this order: the second needs the first. The rest of the package they find by themselves."""
@@ -23,12 +23,7 @@ HINT = "pip install 'slackline-rl[envpool]' brings Qt 5 for Linux on x86_64"
 
 def load_procgen() -> ModuleType:
     """EnvPool's `procgen` module, ready to make games; needed once before `envpool.make`."""
-    try:
-        games = importlib.import_module("envpool.procgen")
-    except ImportError as error:
-        raise SlacklineError(
-            "Procgen's games need EnvPool: pip install 'slackline-rl[envpool]'"
-        ) from error
+    games = needed("envpool.procgen", "Procgen's games need EnvPool", "envpool")
     if is_ready(games):
         return games
     load_qt()

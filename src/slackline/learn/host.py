@@ -129,7 +129,8 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
         return z, *learner.act(state, hyper, act_key, observation, z)
 
     def learn(state: TrainState, hyper: Hyper, steps: Transition) -> Any:
-        return learner.learn(state, steps, hyper)
+        samples = jax.tree.map(lambda x: x[None], learner.judge(state, steps, hyper))  # one block
+        return learner.learn(state, samples, steps.observation, hyper)
 
     return (
         compiled(

@@ -113,7 +113,7 @@ class Learner:
 
     def iteration(self, state: TrainState, hyper: Hyper) -> tuple[TrainState, Episodes, Losses]:
         """Collect with the current policies, judge what was done, improve policy and critic."""
-        key, collect_key, update_key = jax.random.split(state.key, 3)
+        _, collect_key, _ = jax.random.split(state.key, 3)
 
         def act_and_judge(block: tuple[Array, Running]) -> tuple[Running, Samples, Any, Episodes]:
             running, steps, episodes = self.collect(*block, state, hyper)
@@ -122,18 +122,17 @@ class Learner:
 
         blocks = (self.keys_of_blocks(collect_key, hyper), state.running)
         running, samples, observations, episodes = one_by_one(act_and_judge, blocks)
-        networks, losses = self.update(update_key, state.networks, samples, hyper)
-        seen = state.seen.absorb(observations, self.axis) if state.seen else ()
-        return TrainState(networks, seen, running, key), self.of_all_blocks(episodes), losses
+        state, losses = self.learn(state, samples, observations, hyper)
+        return state._replace(running=running), self.of_all_blocks(episodes), losses
 
     def learn(
-        self, state: TrainState, steps: Transition, hyper: Hyper
+        self, state: TrainState, samples: Samples, observations: Array, hyper: Hyper
     ) -> tuple[TrainState, Losses]:
-        """The same iteration without its collecting: `steps` (T, N) come from a host."""
+        """What an iteration ends with, wherever its steps came from: samples (blocks, T, N, ...),
+        and the observations as they were seen."""
         key, _, update_key = jax.random.split(state.key, 3)
-        samples = jax.tree.map(lambda x: x[None], self.judge(state, steps, hyper))
         networks, losses = self.update(update_key, state.networks, samples, hyper)
-        seen = state.seen.absorb(steps.observation, self.axis) if state.seen else ()
+        seen = state.seen.absorb(observations, self.axis) if state.seen else ()
         return state._replace(networks=networks, seen=seen, key=key), losses
 
     def start(self, key: Array, hyper: Hyper) -> Running | tuple[()]:
@@ -238,11 +237,13 @@ class Learner:
         """
         blocks, size = samples.advantage.shape[0], hyper.envs_per_block * hyper.num_steps
         samples = jax.tree.map(lambda x: x.reshape(blocks, size, *x.shape[3:]), samples)
+
+        def scaled(advantage: Array) -> Array:
+            return normalise(advantage, self.axis) if hyper.normalise_advantage else advantage
+
         if hyper.epochs == hyper.minibatches == 1:
             whole = jax.tree.map(merge_blocks, samples)
-            if hyper.normalise_advantage:
-                whole = whole._replace(advantage=normalise(whole.advantage, self.axis))
-            return self.improve(networks, whole, hyper)
+            return self.improve(networks, whole._replace(advantage=scaled(whole.advantage)), hyper)
 
         def picked(x: Array, chosen: Array) -> Array:
             return merge_blocks(jax.vmap(lambda x, rows: x[rows])(x, chosen))
@@ -264,9 +265,8 @@ class Learner:
         chosen = jax.vmap(shuffled)(jax.random.split(key, hyper.epochs))
         rows = chosen.reshape(hyper.epochs * hyper.minibatches, blocks, -1)
         advantage = jax.vmap(lambda chosen: picked(samples.advantage, chosen))(rows)
-        if hyper.normalise_advantage:  # all minibatches at once: one meeting of the devices
-            advantage = normalise(advantage, self.axis)
-        networks, losses = jax.lax.scan(minibatch, networks, (rows, advantage))
+        # Of all minibatches at once: one meeting of the devices.
+        networks, losses = jax.lax.scan(minibatch, networks, (rows, scaled(advantage)))
         return networks, jax.tree.map(jnp.mean, losses)
 
     def improve(
@@ -315,7 +315,7 @@ class Learner:
 
     def outputs(self, policy: MLP, observation: Array, z: Array) -> Array:
         """What the distribution takes, (..., num_outputs), from the policy at z."""
-        return self.method.conditioning.outputs(self.method.latent, policy, observation, z)
+        return self.method.outputs(policy, observation, z)
 
     def value(self, critic: MLP, observation: Array, z: Array) -> Array:
         """V(s, z): the critic always knows which policy it judges."""

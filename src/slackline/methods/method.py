@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from slackline.envs.api import Array
 from slackline.errors import SlacklineError
 from slackline.methods.auxiliary import Auxiliary
 from slackline.methods.conditioning import Conditioning
 from slackline.methods.latent import Latent, Members, Point
+from slackline.networks import MLP
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,10 @@ class Method:
     def member(self) -> Method:
         """What one of those trains as."""
         return replace(self, latent=Point()) if self.num_members > 1 else self
+
+    def outputs(self, policy: MLP, observation: Array, z: Array) -> Array:
+        """What the policy says at observations (..., obs), each with its own z (..., size)."""
+        return self.conditioning.outputs(self.latent, policy, observation, z)
 
     def with_options(self, **options: Any) -> Method:
         """The same method with some settings changed."""

@@ -1,7 +1,9 @@
 """Ant in another world, or with dead sensors."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from slackline.envs.brax import Ant
 from slackline.suites.bodies import dead_sensors, robot_suite
@@ -31,11 +33,11 @@ MASKS = (
 )
 
 
-def defective(percent: int) -> Variation:
+def defective(percent: int, dead: Callable[..., Any] = dead_sensors) -> Variation:
     return Variation(
         f"DefectiveSensor {percent}%",
         f"{percent}% of the observation is 0",
-        dead_sensors(percent / 100.0, seed=percent),
+        dead(percent / 100.0, seed=percent),
     )
 
 

@@ -113,7 +113,7 @@ def robot_suite(robot: type[Robot], engine: str, **rest: Any) -> Suite:
     )
 
 
-def times(name: str, what: str, factor: float, change: Callable[[float], Change]) -> Variation:
+def times(name: str, what: str, factor: float, change: Callable[[float], Any]) -> Variation:
     """A variation that multiplies something."""
     return Variation(name, f"{what} × {factor:g}", change(factor))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from slackline.envs.host import HostEnv, HostParams, Pool
 from slackline.envs.mjcf import Factors, envpool_options
 from slackline.errors import unknown
 from slackline.suites import ant, halfcheetah
-from slackline.suites.bodies import drawn_dead
+from slackline.suites.bodies import drawn_dead, times
 from slackline.suites.halfcheetah import CHANGES, FACTORS
 from slackline.suites.suite import Protocol, Suite, Variation
 
@@ -64,13 +64,11 @@ def dead_sensors(fraction: float, seed: int, size: int) -> Change:
 
 def varied(size: str, what: str) -> Variation:
     words, _ = CHANGES[what]
-    factor = FACTORS[size]
-    return Variation(f"{size}{what}", f"{words} × {factor:g}", scaled(what.lower(), factor))
+    return times(f"{size}{what}", words, FACTORS[size], partial(scaled, what.lower()))
 
 
 def defective(percent: int) -> Variation:
-    change = dead_sensors(percent / 100.0, percent, ANT.observation_size)
-    return Variation(f"DefectiveSensor {percent}%", f"{percent}% of the observation is 0", change)
+    return ant.defective(percent, partial(dead_sensors, size=ANT.observation_size))
 
 
 NOTE = (

@@ -20,10 +20,11 @@ from typing import Any
 
 from slackline.envs.api import Continuous
 from slackline.envs.envpool import envpool
-from slackline.envs.gymnasium import describe, gymnasium, query
+from slackline.envs.gymnasium import describe, gymnasium
 from slackline.envs.host import HostEnv, HostParams
-from slackline.errors import SlacklineError, require_count, unknown
+from slackline.errors import SlacklineError, in_one_line, require_count, unknown
 from slackline.learn.hyper import Hyper
+from slackline.settings import assignment, query
 from slackline.suites.suite import Protocol, Suite, Variation
 
 DISCRETE = Hyper(
@@ -62,7 +63,7 @@ def suite_of(env: HostEnv) -> Suite:
     return Suite(
         name=env.name,
         title=env.name,
-        env=env,  # type: ignore[arg-type]
+        env=env,
         horizon=HORIZON,
         variations=(),
         hyper=CONTINUOUS if isinstance(env.action, Continuous) else DISCRETE,
@@ -108,27 +109,14 @@ def imported(module: str, function: str) -> Callable[..., Any]:
     try:
         home = import_module(module)
     except Exception as error:  # it is the user's code, and may do anything
-        told = " ".join(str(error).split())
-        raise SlacklineError(
-            f"{module}:{function}: cannot import {module} ({type(error).__name__}: {told[:300]})"
-        ) from error
+        told = f"{type(error).__name__}: {in_one_line(error)}"
+        raise SlacklineError(f"{module}:{function}: cannot import {module} ({told})") from error
     make = getattr(home, function, None)
     if make is None:
         raise SlacklineError(f"{module}:{function}: {module} has no {function}")
     if not callable(make):
         raise SlacklineError(f"{module}:{function}: is not a function that makes an environment")
     return make
-
-
-def assignment(word: str) -> tuple[str, Any]:
-    """ "gravity=-5.0" -> ("gravity", -5.0)"""
-    name, equals, text = word.partition("=")
-    if not name or not equals:
-        raise SlacklineError(f"option is {word!r}; it must look like NAME=VALUE")
-    try:
-        return name, json.loads(text)
-    except ValueError:
-        return name, text
 
 
 def changed_options(name: str, options: Mapping[str, Any]) -> Variation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,11 @@ class Variation:
     name: str
     description: str
     apply: Callable[[Params], Params]
+
+    @property
+    def label(self) -> int:
+        """What its episodes are drawn from: the name alone, not what it is evaluated beside."""
+        return zlib.crc32(self.name.encode())
 
 
 TRAIN = Variation("Train", "the training environment itself", lambda params: params)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any, NamedTuple
 
 import jax
@@ -49,8 +48,7 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
     suite = find_suite(subspace.suite)
     env = suite.jax_env
     params = jax.tree.map(jnp.asarray, variation.apply(env.default_params()))
-    label = zlib.crc32(variation.name.encode())
-    key = jax.random.fold_in(jax.random.key(subspace.seed), label)
+    key = jax.random.fold_in(jax.random.key(subspace.seed), variation.label)
     networks = subspace.networks_at(zs)
     limit = int(env.time_limit(params, suite.horizon))
     run = jax.jit(roll_out, static_argnums=(0, 1))
