@@ -158,3 +158,30 @@ class HostAim(gym.Env):
         error = float(action[0]) - self.target
         reward = self.noise * self.np_random.normal() - error**2 if ends else 0.0
         return self.seen, float(reward), ends, False, {}
+
+
+class Lamp(gym.Env):
+    """A dark picture with one bright half; the reward is 1 for naming it (0 left, 1 right), or, in
+    a `mirror`, for naming the other. One-step episodes."""
+
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, colours_first: bool = True, mirror: bool = False):
+        self.colours_first, self.mirror = colours_first, mirror
+        shape = (3, 16, 18) if colours_first else (16, 18, 3)
+        self.observation_space = gym.spaces.Box(0, 255, shape, np.uint8)
+        self.right = False
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.right = bool(self.np_random.integers(2))
+        return self.picture(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict]:
+        right = action == (self.right != self.mirror)
+        return self.picture(), float(right), True, False, {}
+
+    def picture(self) -> np.ndarray:
+        picture = np.zeros((16, 18, 3), np.uint8)
+        picture[:, 9 * self.right : 9 * self.right + 9] = (200, 100, 50)
+        return np.moveaxis(picture, -1, 0) if self.colours_first else picture

@@ -338,14 +338,15 @@ def test_the_same_seed_twice_is_bit_identical_and_another_differs() -> None:
     first = sl.train("cartpole", seed=1, steps=1600, hyper=TINY)
     again = sl.train("cartpole", seed=1, steps=1600, hyper=TINY)
     other = sl.train("cartpole", seed=2, steps=1600, hyper=TINY)
-    for a, b, c in zip(first.policy.layers, again.policy.layers, other.policy.layers, strict=True):
-        np.testing.assert_array_equal(a.weight, b.weight)
-        assert not np.allclose(a.weight, c.weight)
+    networks = [jax.tree.leaves(line.policy) for line in (first, again, other)]
+    for a, b, c in zip(*networks, strict=True):
+        np.testing.assert_array_equal(a, b)
+        assert not np.allclose(a, c)
 
 
 def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
     lines = sl.train_seeds("cartpole", "ensemble", seeds=2, steps=1600, hyper=TINY, members=3)
-    weight = lines[0].policy.layers[0].weight
+    weight = jax.tree.leaves(lines[0].policy)[0]
     assert weight.shape == (3, 4, 4)
     assert not np.allclose(weight[0], weight[1])
     chosen = lines[0].at(1)

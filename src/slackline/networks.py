@@ -13,12 +13,14 @@ is slower on tiny networks, about a tenth of a training iteration.) When one pol
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from slackline.envs.api import Array
 
@@ -31,24 +33,33 @@ class Layer(NamedTuple):
 
     def plain(self, x: Array) -> Array:
         """Map x (..., in) to (..., out) with the only anchor there is."""
+        if isinstance(x, np.ndarray):
+            return x @ self.weight[0] + self.bias[0]
         bias = jnp.broadcast_to(self.bias[0], (*x.shape[:-1], self.bias.shape[-1]))
         return x @ self.weight[0] + bias
 
     def mixed(self, x: Array, coefficients: Array) -> Array:
         """Map x (..., in) to (..., out) with the anchors combined by coefficients (..., N)."""
         num_anchors, fan_in, fan_out = self.weight.shape
-        weight, bias = (
-            jnp.concatenate([anchors[-1:], anchors[:-1] - anchors[-1:]])
-            for anchors in (self.weight, self.bias)
-        )
+        weight, bias = from_the_last(self.weight), from_the_last(self.bias)
         stacked = jnp.moveaxis(weight, 0, 1).reshape(fan_in, num_anchors * fan_out)
         shape = (*x.shape[:-1], num_anchors, fan_out)
         parts = (x @ stacked).reshape(shape) + jnp.broadcast_to(bias, shape)
-        return parts[..., 0, :] + jnp.sum(coefficients[..., :-1, None] * parts[..., 1:, :], axis=-2)
+        return combined(parts, coefficients)
+
+
+def from_the_last(anchors: Array) -> Array:
+    """θ_N, θ_1 − θ_N, …, θ_{N−1} − θ_N"""
+    return jnp.concatenate([anchors[-1:], anchors[:-1] - anchors[-1:]])
+
+
+def combined(parts: Array, coefficients: Array) -> Array:
+    """y_N + Σ_{k<N} c_k (y_k − y_N), of parts (..., N, out) and coefficients (..., N)."""
+    return parts[..., 0, :] + jnp.sum(coefficients[..., :-1, None] * parts[..., 1:, :], axis=-2)
 
 
 class MLP(NamedTuple):
-    """ReLU layers ending in an affine one."""
+    """ReLU layers ending in an affine one. On NumPy arrays, a plain one needs no JAX."""
 
     layers: tuple[Layer, ...]
 
@@ -61,26 +72,69 @@ class MLP(NamedTuple):
             return layer.mixed(x, coefficients)
 
         for layer in self.layers[:-1]:
-            x = jax.nn.relu(affine(layer, x))
+            x = relu(affine(layer, x))
         return affine(self.layers[-1], x)
+
+    def beside(self, x: Array, z: Array) -> Array:
+        """Outputs for x (..., in) and z (..., size) side by side."""
+        return self(jnp.concatenate([x, z], axis=-1))
+
+    def given(self, z: Array) -> MLP:
+        """The network of x alone that `beside` is at one z (size,): a constant input is a bias,
+        x W_x + z W_z + b."""
+        first, *rest = self.layers
+        size = first.weight.shape[-2] - z.shape[-1]
+        weight, for_z = first.weight[:, :size], first.weight[:, size:]
+        absorbed = Layer(weight, first.bias + jnp.einsum("i,nio->no", z, for_z))
+        return MLP((absorbed, *rest))
 
     def mix(self, coefficients: Array) -> MLP:
         """The one plain network at these coefficients (N,)."""
-        return jax.tree.map(lambda a: jnp.tensordot(coefficients, a, axes=1)[None], self)
+        return mix(self, coefficients)
+
+    @property
+    def anchored(self) -> MLP:
+        """What differs from anchor to anchor: everything."""
+        return self
+
+
+def mix(anchors: Any, coefficients: Array) -> Any:
+    """Every tensor (N, ...) combined to (1, ...); those that the anchors share (1, ...) stay."""
+    return jax.tree.map(
+        lambda x: (
+            x if x.shape[0] == 1 < len(coefficients) else jnp.tensordot(coefficients, x, 1)[None]
+        ),
+        anchors,
+    )
+
+
+def relu(x: Array) -> Array:
+    return np.maximum(x, 0.0) if isinstance(x, np.ndarray) else jax.nn.relu(x)  # type: ignore[return-value]
 
 
 def init_mlp(key: Array, sizes: Sequence[int], num_anchors: int = 1) -> MLP:
-    """Independent anchors, each drawn from U(±1/√fan_in) as the authors' (PyTorch) layers are.
+    """Independent anchors, each drawn from U(±1/√fan_in) as the authors' (PyTorch) layers are."""
+    shapes = [
+        (shape, fan_in)
+        for fan_in, fan_out in pairwise(sizes)
+        for shape in ((fan_in, fan_out), (fan_out,))
+    ]
+    numbers = iter(draw(key, shapes, num_anchors))
+    return MLP(tuple(map(Layer._make, zip(numbers, numbers, strict=True))))
+
+
+def draw(
+    key: Array, shapes: Sequence[tuple[tuple[int, ...], int]], num_anchors: int
+) -> list[Array]:
+    """Tensors (N, *shape) from U(±1/√fan_in), for each (shape, fan_in).
 
     All numbers come from one draw: every further one would add half a second of compilation.
     """
-    shapes = list(pairwise(sizes))
-    total = sum((fan_in + 1) * fan_out for fan_in, fan_out in shapes)
-    draw = jax.random.uniform(key, (num_anchors, total), minval=-1.0, maxval=1.0)
-    layers, used = [], 0
-    for fan_in, fan_out in shapes:
-        numbers = draw[:, used : used + (fan_in + 1) * fan_out] * max(fan_in, 1) ** -0.5
-        used += (fan_in + 1) * fan_out
-        weight, bias = numbers[:, : fan_in * fan_out], numbers[:, fan_in * fan_out :]
-        layers.append(Layer(weight.reshape(num_anchors, fan_in, fan_out), bias))
-    return MLP(tuple(layers))
+    total = sum(math.prod(shape) for shape, _ in shapes)
+    numbers = jax.random.uniform(key, (num_anchors, total), minval=-1.0, maxval=1.0)
+    tensors, used = [], 0
+    for shape, fan_in in shapes:
+        part = numbers[:, used : used + math.prod(shape)] * max(fan_in, 1) ** -0.5
+        used += math.prod(shape)
+        tensors.append(part.reshape(num_anchors, *shape))
+    return tensors

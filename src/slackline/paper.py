@@ -84,8 +84,10 @@ _RESPELT = {"BigThig": "BigThighs", "SmallShin": "SmallShins", "SmallThig": "Sma
 
 
 def _variation(row: str) -> str:
-    """Our name of a row: "LongPole CartPole" is LongPole, "Test Env #3" is Maze3, and
-    "Two Rooms Maze 1" is TwoRoomsMaze1."""
+    """Our name of a row: "LongPole CartPole" is LongPole, "Test Env #3" is Maze3,
+    "Two Rooms Maze 1" is TwoRoomsMaze1 and "Levels 100 to 110" Levels100."""
+    if row.startswith("Levels "):
+        return "".join(row.split()[:2])
     if row.startswith("Test Env #"):
         return f"Maze{row[-1]}"
     if " Rooms " in row:

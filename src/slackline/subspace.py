@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from slackline.learn.normalise import Normaliser
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.networks import MLP, Layer
+from slackline.pixels import RESIDUALS, Block, Convolution, Impala, Network
 from slackline.store.files import (
     check_format,
     from_tensors,
@@ -41,31 +43,56 @@ class Policy:
     It is a plain NumPy network with a `mode`: no environment, no JAX.
     """
 
-    def __init__(self, network: MLP, action: Discrete | Continuous):
-        self._layers = [(np.asarray(w[0]), np.asarray(b[0])) for w, b in network.layers]
+    def __init__(
+        self,
+        network: Network,
+        action: Discrete | Continuous,
+        picture: tuple[int, int, int] | None = None,
+    ):
+        self._network: Any = jax.tree.map(np.asarray, network)
         self._distribution = distribution_of(action)
-        self.observation_size = self._layers[0][0].shape[0]
+        self._picture = picture
+
+    @property
+    def observation_size(self) -> int:
+        if self._picture is not None:
+            return math.prod(self._picture)
+        return self._network.layers[0].weight.shape[-2]
 
     def outputs(self, observation: Any) -> np.ndarray:
         """What the network says: logits, or means before squashing."""
-        x = np.asarray(observation, np.float32)
-        if x.ndim not in (1, 2) or x.shape[-1] != self.observation_size:
+        if self._picture is not None:
+            return self._network(as_pictures(observation, self._picture))
+        x, size = np.asarray(observation, np.float32), self.observation_size
+        if x.ndim not in (1, 2) or x.shape[-1] != size:
             raise SlacklineError(
-                f"observation has shape {x.shape}; it must be ({self.observation_size},) "
-                f"or (batch, {self.observation_size})"
+                f"observation has shape {x.shape}; it must be ({size},) or (batch, {size})"
             )
         if not np.isfinite(x).all():
             raise SlacklineError("observation holds NaN or infinite values")
-        for weight, bias in self._layers[:-1]:
-            x = np.maximum(x @ weight + bias, 0.0)
-        weight, bias = self._layers[-1]
-        return x @ weight + bias
+        return self._network(x)
 
     def __call__(self, observation: Any) -> Any:
         """The deterministic action: an int (or an array of them) for discrete actions."""
         outputs: Any = self.outputs(observation)
         action = np.asarray(self._distribution.greedy(outputs))
         return int(action) if action.ndim == 0 else action
+
+
+def as_pictures(observation: Any, picture: tuple[int, int, int]) -> np.ndarray:
+    """One picture or a batch, colours last; bytes, colours first or last, are accepted."""
+    x, (height, width, colours) = np.asarray(observation), picture
+    if x.ndim in (3, 4) and x.dtype == np.uint8:
+        if x.shape[-3:] == picture:
+            return x
+        if x.shape[-3:] == (colours, height, width):
+            return np.moveaxis(x, -3, -1)
+    if x.ndim in (2, 3) and x.dtype == np.uint8 and (*x.shape[-2:], 1) == picture:
+        return x[..., None]
+    raise SlacklineError(
+        f"observation is {x.dtype}{list(x.shape)}; it must be a picture of uint8, "
+        f"{height} × {width} × {colours}, or a batch of them"
+    )
 
 
 @dataclass(frozen=True)
@@ -77,18 +104,23 @@ class Subspace:
     method: Method
     seed: int
     action: Discrete | Continuous
-    policy: MLP
-    """The anchors; every array has a leading axis N."""
-    critic: MLP
+    policy: Network
+    """The anchors; every array has a leading axis N, or 1 where they share it."""
+    critic: Network | tuple[()]
+    """() where the policy's network has the value as its last output."""
     normaliser: Normaliser | None = None
     """What observations were normalised by in training, if they were; frozen."""
+    picture: tuple[int, int, int] | None = None
+    """(H, W, C) of what is seen, if it is pictures."""
 
     @property
-    def acting(self) -> MLP:
-        """The anchors as they act on raw observations: the normaliser folded in."""
+    def acting(self) -> Network:
+        """The anchors as they act on raw observations: the normaliser folded in, no values."""
+        if isinstance(self.policy, Impala):
+            return self.policy.without_value()
         return self.policy if self.normaliser is None else self.normaliser.folded_into(self.policy)
 
-    def networks_at(self, zs: np.ndarray) -> MLP:
+    def networks_at(self, zs: np.ndarray) -> Network:
         """The plain networks at several z (K, size), stacked along a leading axis K."""
         conditioning, latent = self.method.conditioning, self.method.latent
         acting = jax.tree.map(jax.numpy.asarray, self.acting)
@@ -98,7 +130,7 @@ class Subspace:
         """The policy at z. For a line one number in [0, 1] will do; for one policy, nothing."""
         conditioning, latent = self.method.conditioning, self.method.latent
         plain = conditioning.at(latent, self.acting, jax.numpy.asarray(latent.parse(z)))
-        return Policy(plain, self.action)
+        return Policy(plain, self.action, self.picture)
 
     def adapter(self, shots: int = 10, episodes: int = 1) -> GridAdapter:
         """Ask/tell adaptation, for episodes that you run yourself: `shots` z's, `episodes` each."""
@@ -149,7 +181,7 @@ def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
         "options": first.method.options,
         "seeds": [s.seed for s in subspaces],
         "action": {"kind": kind, **vars(first.action)},
-    }
+    } | ({} if first.picture is None else {"picture": first.picture})
     write_tensors(path, to_tensors(stacked), header)
 
 
@@ -165,18 +197,23 @@ def load_subspaces(path: Path) -> list[Subspace]:
         }
         action = {"discrete": Discrete, "continuous": Continuous}[space.pop("kind")](**space)
         suite, seeds = str(header["suite"]), [int(seed) for seed in header["seeds"]]
+        picture = _picture(header.get("picture"))
         like = {
-            "policy": _mlp_like(tensors, "policy"),
-            "critic": _mlp_like(tensors, "critic"),
+            "policy": _impala_like(tensors) if picture else _mlp_like(tensors, "policy"),
+            "critic": () if picture else _mlp_like(tensors, "critic"),
             **_normaliser_like(tensors),
         }
     except (KeyError, TypeError, ValueError, SlacklineError) as error:
         raise SlacklineError(f"{path}: has an unusable header ({error})") from None
     networks = from_tensors(like, tensors, path)
-    _check_fit(path, found, action, len(seeds), **networks)
+    if picture:
+        _check_pictures_fit(path, found, action, len(seeds), picture, networks["policy"])
+    else:
+        _check_fit(path, found, action, len(seeds), **networks)
     each = [jax.tree.map(lambda leaf, i=i: leaf[i], networks) for i in range(len(seeds))]
     return [
-        Subspace(suite, found, seed, action, **one) for seed, one in zip(seeds, each, strict=True)
+        Subspace(suite, found, seed, action, **one, picture=picture)
+        for seed, one in zip(seeds, each, strict=True)
     ]
 
 
@@ -209,6 +246,56 @@ def _check_fit(
     for what, (has, needs) in checks.items():
         if has != needs or has < 1:
             raise SlacklineError(f"{path}: its policy has {has} {what}, its header says {needs}")
+
+
+def _check_pictures_fit(
+    path: Path,
+    found: Method,
+    action: Discrete | Continuous,
+    num_seeds: int,
+    picture: tuple[int, int, int],
+    policy: Impala,
+) -> None:
+    """Insist on a network that can see such pictures and says what the header calls for."""
+    seen = jax.ShapeDtypeStruct((num_seeds, 1, *picture), np.uint8)
+    z = jax.ShapeDtypeStruct((num_seeds, 1, found.latent.size), np.float32)
+    anchors = found.conditioning.num_anchors(found.latent)
+    has = {leaf.shape[1] for leaf in jax.tree.leaves(policy)} - ({1} if policy.shared else set())
+    try:
+        said = jax.eval_shape(jax.vmap(found.outputs), policy, seen, z).shape[-1]
+    except (TypeError, ValueError) as error:
+        raise SlacklineError(f"{path}: its policy does not fit pictures of {picture}") from error
+    needs = distribution_of(action).num_outputs + 1
+    if said != needs or not has <= {anchors}:
+        raise SlacklineError(
+            f"{path}: its policy has {said} outputs and {max(has, default=1)} anchors, "
+            f"its header says {needs} and {anchors}"
+        )
+
+
+def _picture(size: Any) -> tuple[int, int, int] | None:
+    if size is None:
+        return None
+    height, width, colours = map(int, size)
+    return height, width, colours
+
+
+def _impala_like(tensors: dict[str, np.ndarray]) -> Impala:
+    """The skeleton of a policy that sees pictures."""
+
+    def convolution(name: str) -> Any:
+        parts = (tensors[f"{name}.{part}"] for part in Convolution._fields)
+        return Convolution(*(jax.ShapeDtypeStruct(x.shape, np.float32) for x in parts))  # type: ignore[arg-type]
+
+    def block(name: str) -> Block:
+        pairs = [[f"{name}.residual.{i}.{j}" for j in range(2)] for i in range(RESIDUALS)]
+        residual = tuple((convolution(a), convolution(b)) for a, b in pairs)
+        return Block(convolution(f"{name}.entry"), residual)
+
+    entries = [name for name in tensors if name.startswith("policy.shared.")]
+    num_shared = sum(name.endswith(".entry.weight") for name in entries)
+    shared = tuple(block(f"policy.shared.{i}") for i in range(num_shared))
+    return Impala(shared, block("policy.last"), _mlp_like(tensors, "policy.head"))
 
 
 def _normaliser_like(tensors: dict[str, np.ndarray]) -> dict[str, Normaliser]:

@@ -341,6 +341,7 @@ def subspaces_of(config: RunConfig, state: TrainState) -> list[Subspace]:
             seed,
             suite.env.action,
             **jax.tree.map(lambda leaf, i=i: leaf[i], parts),
+            picture=suite.env.picture if isinstance(suite.env, HostEnv) else None,
         )
         for i, seed in enumerate(config.seeds)
     ]

@@ -79,11 +79,10 @@ def test_next_values_are_those_of_the_observations_reached(seed: int, limit: int
     done = (draw.random(cut.shape) < 0.2) & ~cut
     steps = window(num_steps, done, cut, seed)
     learner, state = learner_of(limit)
-    critic = state.networks.critic
-    value = jax.jit(learner.value)
-    whole = value(critic, steps.next_observation, steps.z)
-    values = value(critic, steps.observation, steps.z)
-    found = jax.jit(learner.next_values)(critic, steps, values)
+    networks, value = state.networks, jax.jit(learner.values)
+    whole = value(networks, steps.next_observation, steps.z)
+    values = value(networks, steps.observation, steps.z)
+    found = jax.jit(learner.next_values)(networks, steps, values)
     np.testing.assert_allclose(found[~done], whole[~done], rtol=1e-5, atol=1e-6)
     # The test can tell: the next row's value would be that of another episode.
     naive = np.concatenate([values[1:], found[-1:]])
@@ -108,7 +107,7 @@ def test_a_step_spent_on_a_reset_teaches_nothing() -> None:
     learner, state = learner_of(horizon=1)
     judge = jax.jit(learner.judge)
     judged = judge(state, steps, TINY)
-    values = learner.value(state.networks.critic, steps.observation, steps.z)
+    values = learner.values(state.networks, steps.observation, steps.z)
     np.testing.assert_array_equal(judged.advantage[~real], 0.0)
     np.testing.assert_array_equal(judged.target[~real], values[~real])
 
@@ -122,16 +121,20 @@ def test_a_step_spent_on_a_reset_teaches_nothing() -> None:
 
     @jax.jit
     def gradients(samples: Samples) -> Any:
+        networks = state.networks
+
+        def judged(**changed: Any) -> tuple[jax.Array, jax.Array]:
+            steps = samples.step
+            return learner.judged(networks._replace(**changed), steps.observation, steps.z)
+
         def policy_loss(policy: Any) -> jax.Array:
-            outputs = learner.outputs(policy, samples.step.observation, samples.step.z)
+            outputs, _ = judged(policy=policy)
             log_prob = learner.distribution.log_prob(outputs, samples.step.action, 1.0)
             return a2c_surrogate(log_prob, samples.advantage)
 
         def critic_loss(critic: Any) -> jax.Array:
-            found = learner.value(critic, samples.step.observation, samples.step.z)
-            return value_loss(found, samples.target)
+            return value_loss(judged(critic=critic)[1], samples.target)
 
-        networks = state.networks
         return jax.grad(policy_loss)(networks.policy), jax.grad(critic_loss)(networks.critic)
 
     share = float(real.mean())  # a mean over more steps is smaller, and no more than that
@@ -202,10 +205,10 @@ def learnt(kind: type[Program], env: Any, seeds: range) -> tuple[np.ndarray, np.
     if isinstance(program, HostProgram):
         program.close()
     balance, middle = jnp.zeros((1, 4)), jnp.full((1, 2), 0.5)
-    values = jax.vmap(lambda critic: learner.value(critic, balance, middle)[0])
+    values = jax.vmap(lambda networks: learner.judged(networks, balance, middle)[1][0])
     episodes = progress.episodes
     returns = np.asarray(episodes.return_sum) / np.asarray(episodes.count)
-    return returns, np.asarray(values(state.networks.critic))
+    return returns, np.asarray(values(state.networks))
 
 
 RETURN_WITHIN, VALUE_WITHIN = 0.5, 1.3
@@ -304,9 +307,7 @@ def test_a_host_run_resumes_with_fresh_environments(tmp_path: Path) -> None:
     assert [line["iteration"] for line in RunFolder(out).read_progress()] == list(range(1, 11))
     assert RunFolder(out).finished()
     assert len(set(seeds)) == len(seeds) == 2 * 2 * TINY.num_envs
-    np.testing.assert_array_equal(
-        sl.load(out, seed=1).policy.layers[0].weight, lines[1].policy.layers[0].weight
-    )
+    jax.tree.map(np.testing.assert_array_equal, sl.load(out, seed=1).policy, lines[1].policy)
 
 
 @pytest.mark.parametrize(

@@ -181,7 +181,7 @@ def test_members_of_an_ensemble_start_apart() -> None:
     learner = Learner(CartPole(), 50, CATALOGUE["ensemble"].member)
     both = Program(learner, HYPER, [0, 1], members=3).init()
     second = Program(learner, HYPER, [1], members=3).init()
-    weights = np.asarray(both.networks.policy.layers[0].weight).reshape(6, -1)
+    weights = np.asarray(jax.tree.leaves(both.networks.policy)[0]).reshape(6, -1)
     assert len(np.unique(weights, axis=0)) == 6
     for a, b in zip(leaves(both), leaves(second), strict=True):
         np.testing.assert_array_equal(a[3:], b)

@@ -153,14 +153,14 @@ def test_no_auxiliary_adds_nothing() -> None:
 def test_log_ratio_softmax_literal() -> None:
     """q = (1/4, 3/4) against a prior of 1/2."""
     network = saying([0.0, float(np.log(3.0))])
-    found = log_ratio(network, Categorical(2), jnp.ones((2, 2)), jnp.eye(2))
+    found = log_ratio(network(jnp.ones((2, 2))), Categorical(2), jnp.eye(2))
     np.testing.assert_allclose(found, [np.log(0.5), np.log(1.5)], rtol=1e-5)
 
 
 def test_log_ratio_gaussian_literal() -> None:
     """A Gaussian around the guess, its variance that of a uniform z: 1/12; the prior is flat."""
     z = np.array([[0.0], [0.5], [0.9]], np.float32)
-    found = log_ratio(saying([0.5]), Interval(), jnp.ones((3, 2)), jnp.asarray(z))
+    found = log_ratio(saying([0.5])(jnp.ones((3, 2))), Interval(), jnp.asarray(z))
     expected = stats.norm.logpdf(z[:, 0], 0.5, (1 / 12) ** 0.5)
     np.testing.assert_allclose(found, expected, rtol=1e-5)
     np.testing.assert_allclose(found[1], 0.3235, atol=1e-4)
@@ -183,7 +183,7 @@ def test_diayn_bonus_is_at_most_log_skills() -> None:
 
 def test_diayn_guesses_from_where_the_step_led() -> None:
     latent, auxiliary = Categorical(3), DiscriminatorReward()
-    network = auxiliary.init(jax.random.key(0), latent, 2, 2, Hyper())
+    network = auxiliary.init(jax.random.key(0), latent, (2,), 2, Hyper())
     steps = transition(jnp.eye(3))
     elsewhere = steps._replace(next_observation=steps.next_observation + 1.0)
     earlier = steps._replace(observation=steps.observation + 1.0)
@@ -195,7 +195,7 @@ def test_diayn_guesses_from_where_the_step_led() -> None:
 def test_discriminators_learn_to_tell() -> None:
     """Descending its own loss raises the bonus where the observation gives z away."""
     latent, auxiliary = Categorical(2), DiscriminatorReward()
-    network = auxiliary.init(jax.random.key(0), latent, 2, 2, Hyper())
+    network = auxiliary.init(jax.random.key(0), latent, (2,), 2, Hyper())
     steps = transition(jnp.eye(2))._replace(next_observation=jnp.eye(2))
 
     @jax.jit

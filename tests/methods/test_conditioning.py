@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -29,7 +31,7 @@ def test_at_equals_outputs(name: str) -> None:
     zs = method.latent.sample(jax.random.key(2), 4)
     batch = method.conditioning.outputs(method.latent, policy, observation, zs)
     for i, z in enumerate(zs):
-        plain = method.conditioning.at(method.latent, policy, z)
+        plain: Any = method.conditioning.at(method.latent, policy, z)
         assert all(leaf.shape[0] == 1 for leaf in jax.tree.leaves(plain))
         assert plain.layers[0].weight.shape[1] == OBSERVATION
         np.testing.assert_allclose(plain(observation[i]), batch[i], rtol=1e-4, atol=1e-6)

@@ -46,11 +46,12 @@ def untrained(name: str, suite_name: str = "maze2d", **options: int) -> Subspace
 def stubborn(*actions: int) -> Subspace:
     """A line whose anchors always take the same action each, whatever they see."""
     line = untrained("lop")
-    *_, last = line.policy.layers
+    layers = line.policy.layers  # type: ignore[union-attr]
+    *_, last = layers
     bias = np.zeros_like(last.bias)
     for anchor, action in enumerate(actions):
         bias[anchor, action] = 1.0
-    quiet = jax.tree.map(np.zeros_like, line.policy.layers)
+    quiet = jax.tree.map(np.zeros_like, layers)
     return replace(line, policy=MLP((*quiet[:-1], quiet[-1]._replace(bias=bias))))
 
 

@@ -14,7 +14,7 @@ from slackline.envs.host import HostEnv, HostParams, WatchedPool, open_pool
 from slackline.errors import SlacklineError
 from slackline.learn.distributions import distribution_of
 from slackline.methods.method import Method
-from slackline.networks import MLP
+from slackline.pixels import Network
 from slackline.suites.suite import Suite, Variation
 
 SLOTS = 128
@@ -28,7 +28,7 @@ longer than the suite's horizon, which is for those that have none."""
 def host_kshot(
     suite: Suite,
     method: Method,
-    policies: MLP,
+    policies: Network,
     seeds: Sequence[int],
     variations: Sequence[Variation],
     candidates: np.ndarray,
@@ -53,7 +53,7 @@ def host_kshot(
 def returns_of(
     suite: Suite,
     method: Method,
-    policies: MLP,
+    policies: Network,
     seeds: Sequence[int],
     variation: Variation,
     zs: np.ndarray,
@@ -76,7 +76,7 @@ def returns_of(
 
 
 def played(
-    pool: WatchedPool, act: Callable[..., Array], policies: MLP, zs: np.ndarray, horizon: int
+    pool: WatchedPool, act: Callable[..., Array], policies: Network, zs: np.ndarray, horizon: int
 ) -> np.ndarray:
     """The returns (S, J) of every job; slot b of a seed plays its jobs b, b + slots, and so on."""
     num_seeds, num_jobs, _ = zs.shape
@@ -89,7 +89,8 @@ def played(
     observation = pool.reset()
     while (job < num_jobs).any():
         z = zs[rows, np.minimum(job, num_jobs - 1)]
-        action = np.asarray(act(policies, observation.reshape(*by_seed, -1), z))
+        seen = observation.reshape(*by_seed, *observation.shape[1:])
+        action = np.asarray(act(policies, seen, z))
         did = pool.step(action.reshape(-1, *action.shape[2:]))
         observation = did.observation
         total += did.reward.reshape(by_seed)
@@ -112,10 +113,16 @@ def acting(method: Method, action: Discrete | Continuous) -> Callable[..., Array
     """The deterministic actions (S, B, ...) of the policies (S, ...) at z (S, B, size)."""
     distribution = distribution_of(action)
 
-    def one_seed(policy: MLP, observation: Array, z: Array) -> Array:
+    def one_seed(policy: Network, observation: Array, z: Array) -> Array:
         return distribution.greedy(method.outputs(policy, observation, z))
 
-    return jax.jit(jax.vmap(one_seed))
+    def every_seed(policies: Network, observation: Array, z: Array) -> Array:
+        if observation.ndim == 3:
+            return jax.vmap(one_seed)(policies, observation, z)
+        # Convolutions do not like to be batched over their weights.
+        return jax.lax.map(lambda own: one_seed(*own), (policies, observation, z))
+
+    return jax.jit(every_seed)
 
 
 def host_of(suite: Suite, variation: Variation) -> tuple[HostEnv, HostParams]:
@@ -130,7 +137,7 @@ def host_of(suite: Suite, variation: Variation) -> tuple[HostEnv, HostParams]:
             f"variation {variation.name}: is a {type(changed).__name__}; it must be an environment "
             "or the parameters of one"
         )
-    for what in ("observation_size", "action"):
+    for what in ("observation_shape", "action"):
         has, needs = getattr(changed, what), getattr(home, what)
         if has != needs:
             raise SlacklineError(

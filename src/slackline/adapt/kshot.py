@@ -25,7 +25,7 @@ from slackline.learn.distributions import distribution_of
 from slackline.learn.learner import one_by_one
 from slackline.learn.program import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.methods.method import Method
-from slackline.networks import MLP
+from slackline.pixels import Network
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.own import another
@@ -228,7 +228,7 @@ def _program(
     distribution, env = distribution_of(suite.env.action), Partly(suite.jax_env, changing)
 
     def one_seed(
-        policy: MLP, key: Array, params: Params, labels: Array, candidates: Array
+        policy: Network, key: Array, params: Params, labels: Array, candidates: Array
     ) -> tuple[Array, Array, Array]:
         """Axes here: variation V, candidate K, episode M."""
         keys = jax.vmap(lambda label: jax.random.split(jax.random.fold_in(key, label)))(labels)
@@ -246,14 +246,14 @@ def _program(
         v, _ = jnp.indices(keys.shape)
         return returns, chosen, run(policy, params, Jobs(v, candidates[chosen][v], keys))
 
-    def run(policy: MLP, params: Params, jobs: Jobs) -> Array:
+    def run(policy: Network, params: Params, jobs: Jobs) -> Array:
         """The jobs' returns, block by block and shared out among the devices of a seed."""
         shape = jobs.variation.shape
         total = math.prod(shape)
         flat = jax.tree.map(lambda x: x.reshape(total, *x.shape[len(shape) :]), jobs)
         return over_devices(partial(play, policy, params), flat, suite.block, layout).reshape(shape)
 
-    def play(policy: MLP, params: Params, jobs: Jobs) -> Array:
+    def play(policy: Network, params: Params, jobs: Jobs) -> Array:
         def actions(observation: Array) -> Array:
             return distribution.greedy(method.outputs(policy, observation, jobs.z))
 

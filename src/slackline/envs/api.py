@@ -56,6 +56,11 @@ class Env(abc.ABC):
     action: Discrete | Continuous
     """What the policy chooses from."""
 
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """Vectors only; pictures come from hosts."""
+        return (self.observation_size,)
+
     @abc.abstractmethod
     def default_params(self) -> Params:
         """The standard parameters, the ones every method trains on."""

@@ -9,8 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from slackline.envs.gymnasium import action_of, actor, made, observation_size, observer
+from slackline.envs.gymnasium import (
+    action_of,
+    actor,
+    made,
+    observation_size,
+    observer,
+    picture_of,
+)
 from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
+from slackline.envs.procgen import load_procgen
 from slackline.errors import needed
 from slackline.settings import query
 
@@ -58,9 +66,14 @@ class EnvPoolPool(Pool):
 
 
 def make(env_id: str, seeds: Sequence[int], options: Mapping[str, Any]) -> Any:
-    return library().make(
-        env_id, env_type="gymnasium", num_envs=len(seeds), seed=list(seeds), **options
-    )
+    arguments: Any = dict(env_type="gymnasium", num_envs=len(seeds), seed=list(seeds), **options)
+    try:
+        return library().make(env_id, **arguments)
+    except ImportError as error:
+        if "Procgen" not in str(error):
+            raise
+    load_procgen()
+    return library().make(env_id, **arguments)
 
 
 def spaces_of(pool: Any) -> tuple[Any, Any]:
@@ -75,5 +88,10 @@ def envpool(env_id: str, **options: Any) -> EnvPoolEnv:
     name = f"envpool:{env_id}{query(options)}"
     seen, done = spaces_of(made(name, lambda: make(env_id, [0], options)))
     return EnvPoolEnv(
-        name, observation_size(name, seen), action_of(name, done), env_id, dict(options)
+        name,
+        observation_size(name, seen),
+        action_of(name, done),
+        env_id,
+        dict(options),
+        picture=picture_of(seen),
     )

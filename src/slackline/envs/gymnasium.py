@@ -152,7 +152,7 @@ def describe(
             )
     size, action = observation_size(name, seen), action_of(name, done)
     trial.close()
-    return GymnasiumEnv(name, size, action, make, dict(options), workers)
+    return GymnasiumEnv(name, size, action, make, dict(options), workers, picture=picture_of(seen))
 
 
 def word_for(make: Callable[..., Any]) -> str:
@@ -189,9 +189,32 @@ def time_limit(env: Any) -> int | None:
 
 
 SUPPORTED = (
-    "supported are Box observations (and Dict, Tuple, Discrete, MultiDiscrete or MultiBinary "
-    "ones, flattened)"
+    "supported are Box observations, vectors or pictures (and Dict, Tuple, Discrete, "
+    "MultiDiscrete or MultiBinary ones, flattened)"
 )
+
+SMALLEST_SIDE = 16
+"""Bytes in fewer rows or columns than this are not taken for a picture."""
+
+
+def picture_of(space: Any) -> tuple[int, int, int] | None:
+    """(H, W, C) of a space of pictures: bytes in a plane, or in planes first or last."""
+    if not isinstance(space, library().spaces.Box) or space.dtype != np.uint8:
+        return None
+    shape = space.shape
+    if len(shape) == 2:
+        shape = (*shape, 1)
+    if len(shape) != 3:
+        return None
+    if colours_first(shape):
+        shape = (*shape[1:], shape[0])
+    height, width, colours = map(int, shape)
+    return (height, width, colours) if min(height, width) >= SMALLEST_SIDE else None
+
+
+def colours_first(shape: tuple[int, ...]) -> bool:
+    """There are fewer colours than rows or columns."""
+    return shape[0] < shape[2]
 
 
 def observation_size(name: str, space: Any) -> int:
@@ -227,8 +250,13 @@ def action_of(name: str, space: Any) -> Discrete | Continuous:
 
 
 def observer(space: Any) -> Callable[[Any], np.ndarray]:
-    """What turns a batch of the space's observations into float32 rows (N, size)."""
-    gym = library()
+    """What turns a batch of the space's observations into float32 rows (N, size), or into pictures
+    (N, H, W, C) of bytes."""
+    gym, picture = library(), picture_of(space)
+    if picture is not None:
+        if len(space.shape) == 3 and colours_first(space.shape):
+            return lambda seen: np.ascontiguousarray(np.moveaxis(np.asarray(seen), 1, -1))
+        return lambda seen: np.array(seen, np.uint8).reshape(len(seen), *picture)
     if isinstance(space, gym.spaces.Box):
         # A copy: a vector made with copy=False writes its next observations over these.
         return lambda seen: np.array(seen, np.float32).reshape(len(seen), -1)

@@ -7,20 +7,37 @@ its library resets: `step` tells both what a step led to and what to act on next
 from __future__ import annotations
 
 import abc
+import os
 import queue
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from slackline.envs.api import Continuous, Discrete
-from slackline.errors import SlacklineError, in_one_line
+from slackline.errors import SlacklineError, in_one_line, require_number
 
 TIMEOUT = 60.0
-"""Seconds that a step of all environments, or a reset, may take before it counts as hung."""
+"""Seconds that a step of all environments, or a reset, may take before it counts as hung; the
+variable SLACKLINE_TIMEOUT says otherwise."""
+
+GLANCE = 1.0
+"""Seconds between two looks at the clock. Time that the whole process was stopped (Ctrl-Z, a laptop
+that sleeps) counts as one glance: it says nothing about the environment."""
+
+
+def time_out() -> float:
+    """Seconds, from the variable if it is set."""
+    word = os.environ.get("SLACKLINE_TIMEOUT", "")
+    try:
+        seconds: Any = float(word) if word else TIMEOUT
+    except ValueError:
+        seconds = word
+    require_number("SLACKLINE_TIMEOUT", seconds, above=0.0, high=1e6)
+    return seconds
 
 
 class EnvironmentFailed(SlacklineError):  # noqa: N818
@@ -48,7 +65,8 @@ class Pool(abc.ABC):
 
     @abc.abstractmethod
     def reset(self) -> np.ndarray:
-        """Begin an episode everywhere: observations (N, size), float32."""
+        """Begin an episode everywhere: observations (N, size), float32, or pictures (N, H, W, C),
+        uint8."""
 
     @abc.abstractmethod
     def step(self, actions: np.ndarray) -> Stepped:
@@ -76,6 +94,14 @@ class HostEnv(abc.ABC):
     """What made it, as the command line would say it: `gym:LunarLander-v3`."""
     observation_size: int
     action: Discrete | Continuous
+    picture: tuple[int, int, int] | None = field(default=None, kw_only=True)
+    """(H, W, C) if that is what is seen, in bytes; None: a vector."""
+    shortest_limit: int = field(default=0, kw_only=True)
+    """No episode is truncated before it has this many steps; 0: who knows."""
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        return self.picture or (self.observation_size,)
 
     def default_params(self) -> HostParams:
         return HostParams({})
@@ -102,10 +128,12 @@ class WatchedPool(Pool):
         params: HostParams,
         num_envs: int,
         make: Callable[[], Pool],
-        timeout: float = TIMEOUT,
+        timeout: float | None = None,
     ):
-        self.name, self.num_envs, self._timeout = env.name, num_envs, timeout
-        self._shape, self._sensors = (num_envs, env.observation_size), params.sensors
+        self.name, self.num_envs = env.name, num_envs
+        self._timeout = time_out() if timeout is None else timeout
+        self._shape, self._sensors = (num_envs, *env.observation_shape), params.sensors
+        self._kind = np.float32 if env.picture is None else np.uint8
         self.steps = 0
         """Steps that all environments together have really taken."""
         self._worker = Worker(self.name)
@@ -141,7 +169,7 @@ class WatchedPool(Pool):
 
     def _seen(self, when: str, observation: Any) -> np.ndarray:
         """An observation of the right shape and of finite numbers, dead sensors at 0."""
-        seen = np.asarray(observation, np.float32)
+        seen = np.asarray(observation, self._kind)
         if seen.shape != self._shape:
             raise EnvironmentFailed(
                 f"{self.name}: {when} returned observations of shape {seen.shape}, "
@@ -158,7 +186,8 @@ class WatchedPool(Pool):
             return self._worker.do(work, self._timeout)
         except TimeoutError:
             raise EnvironmentFailed(
-                f"{self.name}: {when} took longer than {self._timeout:g} s and was given up"
+                f"{self.name}: {when} took longer than {self._timeout:g} s and was given up "
+                "(the variable SLACKLINE_TIMEOUT sets that number)"
             ) from None
         except SlacklineError:
             raise
@@ -183,14 +212,22 @@ class Worker:
         if self._hung:  # what it says later would be the answer to an earlier question
             raise TimeoutError
         self._todo.put(work)
-        try:
-            result, error = self._done.get(timeout=timeout)
-        except queue.Empty:
+        answer = self._wait(timeout)
+        if answer is None:
             self._hung = True
-            raise TimeoutError from None
+            raise TimeoutError
+        result, error = answer
         if error is not None:
             raise error
         return result
+
+    def _wait(self, timeout: float) -> tuple[Any, BaseException | None] | None:
+        while timeout > 0.0:
+            glance = min(timeout, GLANCE)
+            with suppress(queue.Empty):
+                return self._done.get(timeout=glance)
+            timeout -= glance
+        return None
 
     def dismiss(self) -> None:
         self._todo.put(None)

@@ -36,6 +36,8 @@ class Transition(NamedTuple):
     """The observation after the step, before any reset: the final one where an episode ended."""
     real: Array | None = None
     """False where a host environment spent the step on a reset; None: all of them are real."""
+    value: Array | None = None
+    """V(s, z), where whoever acted knew it already."""
 
 
 class Episodes(NamedTuple):

@@ -41,7 +41,8 @@ class HostProgram(Program):
         self._env, self._horizon = env, learner.horizon
         super().__init__(learner, hyper, seeds, members)
         self._shape = (len(seeds) * members, hyper.num_envs)
-        self._act, self._learn = _compiled(self._learner, layout_of(self._shape[0]))
+        self._layout = layout_of(self._shape[0], side_by_side=not learner.sees_pictures)
+        self._act, self._learn = _compiled(self._learner, self._layout)
         self._pool: WatchedPool | None = None
 
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
@@ -49,8 +50,11 @@ class HostProgram(Program):
             self._open(state)
         total: Progress | None = None
         for _ in range(iterations):
-            steps, episodes = self._collect(state)
-            state, losses = self._learn(state, self._hyper, steps)
+            steps, episodes = self._ahead or self._collect(state)
+            # JAX answers at once and computes in the background until somebody looks.
+            learnt, losses = self._learn(state, self._hyper, steps)
+            self._ahead = self._collect(state, ahead=True) if self._hyper.overlap else None
+            state = learnt
             now = Progress(episodes, jax.tree.map(np.asarray, losses))
             total = now if total is None else jax.tree.map(np.add, total, now)
         assert total is not None
@@ -67,14 +71,17 @@ class HostProgram(Program):
         seeds = np.asarray(draw(state.key)).reshape(-1)
         self._pool = open_pool(self._env, self._env.default_params(), seeds.tolist(), self._horizon)
         self._observation = self._by_copy(self._pool.reset())
+        self._ahead: tuple[Transition, Episodes] | None = None
         self._fresh = np.ones(self._shape, bool)
         self._return = np.zeros(self._shape)
         self._length = np.zeros(self._shape, np.int64)
         self._z: Any = np.zeros((*self._shape, self._learner.method.latent.size), np.float32)
 
-    def _collect(self, state: TrainState) -> tuple[Transition, Episodes]:
-        """Step every environment `num_steps` times; (copies, T, N, ...)."""
-        rows = [self._step(state, t) for t in range(self._hyper.num_steps)]
+    def _collect(self, state: TrainState, ahead: bool = False) -> tuple[Transition, Episodes]:
+        """Step every environment `num_steps` times; (copies, T, N, ...). A state that collects
+        once more, `ahead` of what it learns, draws from other keys."""
+        num = self._hyper.num_steps
+        rows = [self._step(state, t + num * ahead) for t in range(num)]
         steps, ended = zip(*rows, strict=True)
         episodes = jax.tree.map(lambda *x: np.sum(x, axis=0), *ended)
         return jax.tree.map(lambda *x: np.stack(x, axis=1), *steps), episodes
@@ -83,7 +90,7 @@ class HostProgram(Program):
         assert self._pool is not None
         seen = self._observation
         drawn = self._act(state, self._hyper, np.int32(t), seen, self._z, self._fresh)
-        self._z, action, env_action, log_prob = map(np.asarray, drawn)
+        self._z, action, env_action, log_prob, *value = map(np.asarray, drawn)
         did = self._pool.step(env_action.reshape(-1, *env_action.shape[2:]))
         did = did._replace(**{k: self._by_copy(v) for k, v in did._asdict().items()})
         done = did.terminated | did.truncated
@@ -108,6 +115,7 @@ class HostProgram(Program):
             "truncated": did.truncated,
             "next_observation": did.reached,
             "real": did.real,
+            "value": value[0] if value else None,
         }
         return Transition(**kept), ended
 
@@ -121,12 +129,16 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
 
     def act(
         state: TrainState, hyper: Hyper, t: Array, observation: Array, z: Array, fresh: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """Actions of N environments; those with a fresh episode get a new z first."""
+    ) -> tuple[Array, ...]:
+        """Actions of N environments; those with a fresh episode get a new z first. A network that
+        acts and judges at once has its say on both."""
         _, collect_key, _ = jax.random.split(state.key, 3)
         z_key, act_key = jax.random.split(jax.random.fold_in(collect_key, t))
         z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
-        return z, *learner.act(state, hyper, act_key, observation, z)
+        done = learner.act(state, hyper, act_key, observation, z)
+        if not learner.sees_pictures:
+            return z, *done
+        return z, *done, learner.judged(state.networks, observation, z)[1]
 
     def learn(state: TrainState, hyper: Hyper, steps: Transition) -> Any:
         samples = jax.tree.map(lambda x: x[None], learner.judge(state, steps, hyper))  # one block

@@ -49,10 +49,19 @@ class Hyper:
     block: int = 0
     """Environments stepped together, so that they stay in the processor's cache; blocks are shared
     out among the devices. 0: all of them at once, and seeds are shared out instead."""
+    overlap: bool = False
+    """Environments outside JAX only: they step on while the last steps are learnt from, with the
+    policies from before."""
     hidden: tuple[int, ...] = (8, 8)
     """Widths of the policy's hidden layers."""
     critic_hidden: tuple[int, ...] = (8, 8)
-    """Widths of the critic's hidden layers."""
+    """Widths of the critic's hidden layers. On pixels the policy's network is the critic's too."""
+    channels: tuple[int, ...] = (16, 32, 32)
+    """Pixels only: widths of the convolutional blocks; z decides over the last of them alone."""
+    patch: int = 1
+    """Pixels only: squares of so many pixels a side are seen as one, with all their colours."""
+    critic_coefficient: float = 1.0
+    """Weight of the critic's loss; matters where it shares its network with the policy."""
     discriminator_lr: float = 1e-3
     """DIAYN+R and Lc only: Adam step size of the discriminator."""
     discriminator_hidden: tuple[int, ...] = (8, 8)
@@ -81,6 +90,7 @@ class Hyper:
         require_number("entropy", self.entropy, low=0.0, high=1e3)
         require_number("max_grad_norm", self.max_grad_norm, above=0.0, high=1e9)
         require_number("clip", self.clip, above=0.0, high=10.0)
+        require_number("critic_coefficient", self.critic_coefficient, above=0.0, high=1e3)
         require_number("action_std", self.action_std, above=0.0, high=10.0)
         for name in ("num_envs", "num_steps", "epochs", "minibatches"):
             require_count(name, getattr(self, name), high=65_536)
@@ -96,8 +106,11 @@ class Hyper:
                 f"minibatches is {self.minibatches}; it must divide {of}, "
                 f"{self.envs_per_block * self.num_steps}"
             )
-        for name in ("hidden", "critic_hidden", "discriminator_hidden"):
-            require_count(f"number of layers in {name}", len(getattr(self, name)), low=0, high=16)
+        require_count("patch", self.patch, high=64)
+        for name in ("hidden", "critic_hidden", "discriminator_hidden", "channels"):
+            least = 1 if name == "channels" else 0
+            layers = len(getattr(self, name))
+            require_count(f"number of layers in {name}", layers, low=least, high=16)
             for width in getattr(self, name):
                 require_count(name, width, high=16_384)
 
@@ -107,7 +120,14 @@ _STATIC = [f.name for f in fields(Hyper) if f.type != "float"]
 jax.tree_util.register_dataclass(Hyper, data_fields=_TRACED, meta_fields=_STATIC)
 
 
-LATER: dict[str, Any] = {"normalise_observation": False, "block": 0}
+LATER: dict[str, Any] = {
+    "normalise_observation": False,
+    "block": 0,
+    "overlap": False,
+    "channels": (16, 32, 32),
+    "patch": 1,
+    "critic_coefficient": 1.0,
+}
 """Fields that files of earlier versions lack, and what those versions did."""
 
 

@@ -5,6 +5,7 @@ A2C and PPO are the same iteration; they differ in the surrogate and in epochs Ã
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -23,14 +24,15 @@ from slackline.learn.hyper import Hyper
 from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
 from slackline.learn.normalise import Moments, no_moments
 from slackline.methods.method import Method
-from slackline.networks import MLP, init_mlp
+from slackline.pixels import Network, init_network
 
 
 class Networks(NamedTuple):
     """What is trained, with the optimisers' memory."""
 
-    policy: MLP
-    critic: MLP
+    policy: Network
+    critic: Network | tuple[()]
+    """() where the policy's network has the value as its last output."""
     auxiliary: Any
     """The method's own network (a discriminator), or ()."""
     optimisers: tuple[Any, Any, Any]
@@ -82,10 +84,15 @@ class Learner:
         return distribution_of(self.env.action)
 
     @property
+    def sees_pictures(self) -> bool:
+        """Then policy and critic are one network, and only a few pictures fit the cache at once."""
+        return len(self.env.observation_shape) == 3
+
+    @property
     def shortest_limit(self) -> int:
-        """No episode is cut before it has this many steps; of a host's nothing is known."""
+        """No episode is cut before it has this many steps; of most hosts' nothing is known."""
         if isinstance(self.env, HostEnv):
-            return 0
+            return self.env.shortest_limit
         with jax.ensure_compile_time_eval():
             return int(self.env.time_limit(self.env.default_params(), self.horizon))
 
@@ -93,20 +100,25 @@ class Learner:
         """Fresh networks (the anchors independent of each other) and fresh environments."""
         policy_key, critic_key, auxiliary_key, env_key, key = jax.random.split(key, 5)
         latent, conditioning = self.method.latent, self.method.conditioning
-        observation_size, num_outputs = self.env.observation_size, self.distribution.num_outputs
-        policy_in = conditioning.input_size(latent, observation_size)
-        policy = init_mlp(
-            policy_key, (policy_in, *hyper.hidden, num_outputs), conditioning.num_anchors(latent)
+        seen, num_outputs = self.env.observation_shape, self.distribution.num_outputs
+        policy = init_network(
+            policy_key,
+            seen,
+            conditioning.input_size(latent, 0),
+            hyper.hidden,
+            num_outputs + self.sees_pictures,
+            hyper,
+            conditioning.num_anchors(latent),
         )
-        critic = init_mlp(critic_key, (observation_size + latent.size, *hyper.critic_hidden, 1))
-        auxiliary = self.method.auxiliary.init(
-            auxiliary_key, latent, observation_size, num_outputs, hyper
-        )
-        networks = (policy, critic, auxiliary)
+        critic: Any = ()
+        if not self.sees_pictures:
+            critic = init_network(critic_key, seen, latent.size, hyper.critic_hidden, 1, hyper)
+        auxiliary = self.method.auxiliary.init(auxiliary_key, latent, seen, num_outputs, hyper)
+        networks: Any = (policy, critic, auxiliary)
         memories = tuple(adam.init(n) for adam, n in zip(adams(hyper), networks, strict=True))
         return TrainState(
             Networks(policy, critic, auxiliary, memories),  # type: ignore[arg-type]
-            no_moments(observation_size) if hyper.normalise_observation else (),
+            no_moments(self.env.observation_size) if hyper.normalise_observation else (),
             self.start(env_key, hyper),
             key,
         )
@@ -181,7 +193,7 @@ class Learner:
         self, state: TrainState, hyper: Hyper, key: Array, observation: Array, z: Array
     ) -> tuple[Array, Array, Array]:
         """(what is stored of an action, the environment's action, its log-probability)"""
-        outputs = self.outputs(state.networks.policy, normalised(state.seen, observation), z)
+        outputs, _ = self.judged(state.networks, normalised(state.seen, observation), z)
         action = self.distribution.sample(key, outputs, hyper.action_std)
         log_prob = self.distribution.log_prob(outputs, action, hyper.action_std)
         return action, self.distribution.to_env(action), log_prob
@@ -193,12 +205,15 @@ class Learner:
             observation=normalised(state.seen, steps.observation),
             next_observation=normalised(state.seen, steps.next_observation),
         )
-        values = self.value(networks.critic, steps.observation, steps.z)
-        bonus = self.method.auxiliary.bonus(networks.auxiliary, self.method.latent, steps)
+        values = steps.value
+        if values is None:
+            values = self.values(networks, steps.observation, steps.z)
+        auxiliary, latent = self.method.auxiliary, self.method.latent
+        bonus = self.by_row(lambda row: auxiliary.bonus(networks.auxiliary, latent, row), steps)
         advantage = gae(
             steps.reward + bonus,
             values,
-            self.next_values(networks.critic, steps, values),
+            self.next_values(networks, steps, values),
             steps.terminated,
             steps.truncated,
             hyper.discount,
@@ -208,7 +223,7 @@ class Learner:
             advantage = jnp.where(steps.real, advantage, 0.0)
         return Samples(steps, advantage, advantage + values)
 
-    def next_values(self, critic: MLP, steps: Transition, values: Array) -> Array:
+    def next_values(self, networks: Networks, steps: Transition, values: Array) -> Array:
         """V of the observations that the steps (T, N) reached, given those they began with.
 
         They are the next row's, but for the last step and for time limits; after a termination
@@ -216,14 +231,14 @@ class Learner:
         new values do for T of them.
         """
         if values.shape[0] > self.shortest_limit:
-            return self.value(critic, steps.next_observation, steps.z)
+            return self.values(networks, steps.next_observation, steps.z)
         cut = jnp.argmax(steps.truncated, axis=0)
         ends = jnp.stack([cut, jnp.full_like(cut, values.shape[0] - 1)])
 
         def at_ends(x: Array) -> Array:
             return x[ends, jnp.arange(x.shape[1])]
 
-        at_cut, at_last = self.value(critic, at_ends(steps.next_observation), at_ends(steps.z))
+        at_cut, at_last = self.values(networks, at_ends(steps.next_observation), at_ends(steps.z))
         following = jnp.concatenate([values[1:], at_last[None]])
         return jnp.where(steps.truncated, at_cut, following)
 
@@ -273,37 +288,7 @@ class Learner:
         self, networks: Networks, samples: Samples, hyper: Hyper
     ) -> tuple[Networks, Losses]:
         """One gradient step of every network."""
-        steps, advantage = samples.step, samples.advantage
-        if steps.real is not None:  # normalising moved the zeros of what were no steps
-            advantage = jnp.where(steps.real, advantage, 0.0)
-        latent, auxiliary = self.method.latent, self.method.auxiliary
-
-        def policy_loss(policy: MLP) -> tuple[Array, tuple[Array, Array, Array, Array]]:
-            outputs = self.outputs(policy, steps.observation, steps.z)
-            log_prob = self.distribution.log_prob(outputs, steps.action, hyper.action_std)
-            if hyper.algorithm == "ppo":
-                surrogate = ppo_surrogate(log_prob, steps.log_prob, advantage, hyper.clip)
-            else:
-                surrogate = a2c_surrogate(log_prob, advantage)
-            entropy = jnp.mean(self.distribution.entropy(outputs, hyper.action_std))
-            action = self.distribution.greedy(outputs)
-            penalty = auxiliary.policy_loss(networks.auxiliary, latent, policy, steps, action)
-            total = surrogate - hyper.entropy * entropy + penalty
-            return total, (surrogate, entropy, penalty, action)
-
-        def critic_loss(critic: MLP) -> Array:
-            return value_loss(self.value(critic, steps.observation, steps.z), samples.target)
-
-        def auxiliary_loss(network: Any) -> Array:
-            return auxiliary.own_loss(network, latent, steps, action)
-
-        downhill = jax.grad(policy_loss, has_aux=True)(networks.policy)
-        policy_gradient, (surrogate, entropy, penalty, action) = downhill
-        error, critic_gradient = jax.value_and_grad(critic_loss)(networks.critic)
-        guess, auxiliary_gradient = jax.value_and_grad(auxiliary_loss)(networks.auxiliary)
-        losses = Losses(surrogate, entropy, penalty, error, guess)
-        gradients = (policy_gradient, critic_gradient, auxiliary_gradient)
-        gradients, losses = across.mean((gradients, losses), self.axis)
+        gradients, losses = across.mean(self.gradients(networks, samples, hyper), self.axis)
         moved = [
             descend(adam, gradient, network, memory)
             for adam, gradient, network, memory in zip(
@@ -313,13 +298,72 @@ class Learner:
         new, memories = zip(*moved, strict=True)
         return Networks(*new, memories), losses  # type: ignore[call-arg]
 
-    def outputs(self, policy: MLP, observation: Array, z: Array) -> Array:
-        """What the distribution takes, (..., num_outputs), from the policy at z."""
-        return self.method.outputs(policy, observation, z)
+    def gradients(self, networks: Networks, samples: Samples, hyper: Hyper) -> tuple[Any, Losses]:
+        """Of all three losses over the samples (B, ...); of pictures, a few at a time."""
+        num = samples.advantage.shape[0]
+        few = math.gcd(num, PICTURES) if self.sees_pictures else num
+        if few == num:
+            return self.slopes(networks, samples, hyper)
+        parts = jax.tree.map(lambda x: x.reshape(num // few, few, *x.shape[1:]), samples)
 
-    def value(self, critic: MLP, observation: Array, z: Array) -> Array:
-        """V(s, z): the critic always knows which policy it judges."""
-        return critic(jnp.concatenate([observation, z], axis=-1))[..., 0]
+        def add(total: Any, part: Samples) -> tuple[Any, None]:
+            return jax.tree.map(jnp.add, total, self.slopes(networks, part, hyper)), None
+
+        first, rest = (jax.tree.map(lambda x, i=i: x[i], parts) for i in (0, slice(1, None)))
+        total, _ = jax.lax.scan(add, self.slopes(networks, first, hyper), rest)
+        return jax.tree.map(lambda x: x * (few / num), total)
+
+    def slopes(self, networks: Networks, samples: Samples, hyper: Hyper) -> tuple[Any, Losses]:
+        """The gradients of policy, critic and auxiliary, and the losses they are of."""
+        steps, advantage = samples.step, samples.advantage
+        if steps.real is not None:  # normalising moved the zeros of what were no steps
+            advantage = jnp.where(steps.real, advantage, 0.0)
+        latent, auxiliary = self.method.latent, self.method.auxiliary
+
+        def loss(policy: Network, critic: Any) -> tuple[Array, tuple[Losses, Array]]:
+            both = networks._replace(policy=policy, critic=critic)
+            outputs, value = self.judged(both, steps.observation, steps.z)
+            log_prob = self.distribution.log_prob(outputs, steps.action, hyper.action_std)
+            if hyper.algorithm == "ppo":
+                surrogate = ppo_surrogate(log_prob, steps.log_prob, advantage, hyper.clip)
+            else:
+                surrogate = a2c_surrogate(log_prob, advantage)
+            entropy = jnp.mean(self.distribution.entropy(outputs, hyper.action_std))
+            action = self.distribution.greedy(outputs)
+            penalty = auxiliary.policy_loss(networks.auxiliary, latent, policy, steps, action)
+            error = value_loss(value, samples.target)
+            total = surrogate - hyper.entropy * entropy + penalty + hyper.critic_coefficient * error
+            return total, (Losses(surrogate, entropy, penalty, error, jnp.zeros(())), action)
+
+        def auxiliary_loss(network: Any) -> Array:
+            return auxiliary.own_loss(network, latent, steps, action)
+
+        downhill = jax.grad(loss, argnums=(0, 1), has_aux=True)
+        found, (losses, action) = downhill(networks.policy, networks.critic)
+        guess, auxiliary_gradient = jax.value_and_grad(auxiliary_loss)(networks.auxiliary)
+        return (*found, auxiliary_gradient), losses._replace(discriminator=guess)
+
+    def judged(self, networks: Networks, observation: Array, z: Array) -> tuple[Array, Array]:
+        """What the distribution takes, (..., num_outputs), from the policy at z, and V(s, z): the
+        critic always knows which policy it judges."""
+        outputs = self.method.outputs(networks.policy, observation, z)
+        critic: Any = networks.critic
+        if not critic:
+            return outputs[..., :-1], outputs[..., -1]
+        return outputs, critic.beside(observation, z)[..., 0]
+
+    def values(self, networks: Networks, observation: Array, z: Array) -> Array:
+        """V(s, z) of rows (T, N, ...)."""
+        return self.by_row(lambda row: self.judged(networks, *row)[1], (observation, z))
+
+    def by_row(self, function: Callable[[Any], Array], rows: Any) -> Array:
+        """`function` of rows (T, ...), at once or, of pictures, one after the other."""
+        return jax.lax.map(function, rows) if self.sees_pictures else function(rows)
+
+
+PICTURES = 32
+"""Pictures whose gradient is computed together: with all their layers they fit the cache, and
+twice as many take half as long again each; see benchmarks/pixels.py."""
 
 
 def normalised(seen: Moments | tuple[()], observation: Array) -> Array:

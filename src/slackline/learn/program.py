@@ -36,7 +36,8 @@ class Layout(NamedTuple):
     seeds: int
     blocks: int
     side_by_side: bool
-    """Vmapped copies suit small networks; with several blocks each, one copy fills a device."""
+    """Vmapped copies suit small networks; with several blocks each, or convolutions, one copy
+    fills a device."""
 
     @property
     def mesh(self) -> Mesh:
@@ -67,11 +68,11 @@ class Layout(NamedTuple):
         return in_turn
 
 
-def layout_of(copies: int, num_blocks: int = 1) -> Layout:
+def layout_of(copies: int, num_blocks: int = 1, *, side_by_side: bool = True) -> Layout:
     """As many devices as can be used: a number of seeds, or of blocks, on each alike."""
     seeds = largest_divisor(copies, jax.local_device_count())
     blocks = largest_divisor(num_blocks, jax.local_device_count() // seeds)
-    return Layout(seeds, blocks, side_by_side=num_blocks == 1)
+    return Layout(seeds, blocks, side_by_side and num_blocks == 1)
 
 
 def largest_divisor(number: int, limit: int) -> int:

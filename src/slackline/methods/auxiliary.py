@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from slackline.envs.api import Array
 from slackline.errors import SlacklineError, require_number
 from slackline.methods.latent import Categorical, Latent
-from slackline.networks import MLP, init_mlp
+from slackline.pixels import Network, init_network
 
 if TYPE_CHECKING:
     from slackline.learn.collect import Transition
@@ -32,9 +32,9 @@ class Auxiliary:
     """Whether it needs the gradient through a continuous action."""
 
     def init(
-        self, key: Array, latent: Latent, observation_size: int, action_size: int, hyper: Hyper
+        self, key: Array, latent: Latent, seen: tuple[int, ...], action_size: int, hyper: Hyper
     ) -> Any:
-        """The network it learns, if any."""
+        """The network it learns, if any, of observations that are `seen` in this shape."""
         return ()
 
     def bonus(self, network: Any, latent: Latent, steps: Transition) -> Array:
@@ -42,7 +42,7 @@ class Auxiliary:
         return jnp.zeros_like(steps.reward)
 
     def policy_loss(
-        self, network: Any, latent: Latent, policy: MLP, steps: Transition, action: Array
+        self, network: Any, latent: Latent, policy: Network, steps: Transition, action: Array
     ) -> Array:
         """What it adds to the policy's loss; `action` is the policy's deterministic one."""
         return jnp.zeros(())
@@ -66,9 +66,9 @@ class CosinePenalty(Auxiliary):
             raise SlacklineError(f"penalty is {self.penalty!r}; it must be tensor or vector")
 
     def policy_loss(
-        self, network: Any, latent: Latent, policy: MLP, steps: Transition, action: Array
+        self, network: Any, latent: Latent, policy: Network, steps: Transition, action: Array
     ) -> Array:
-        return self.beta * cosine_penalty(policy, self.penalty)
+        return self.beta * cosine_penalty(policy.anchored, self.penalty)
 
 
 def cosine_penalty(anchors: Any, penalty: Penalty = "tensor") -> Array:
@@ -105,15 +105,15 @@ class DiscriminatorReward(Auxiliary):
         require_number("beta", self.beta, low=0.0, high=1e6)
 
     def init(
-        self, key: Array, latent: Latent, observation_size: int, action_size: int, hyper: Hyper
-    ) -> MLP:
-        return init_mlp(key, (observation_size, *hyper.discriminator_hidden, latent.size))
+        self, key: Array, latent: Latent, seen: tuple[int, ...], action_size: int, hyper: Hyper
+    ) -> Network:
+        return init_network(key, seen, 0, hyper.discriminator_hidden, latent.size, hyper)
 
-    def bonus(self, network: MLP, latent: Latent, steps: Transition) -> Array:
-        return self.beta * log_ratio(network, latent, steps.next_observation, steps.z)
+    def bonus(self, network: Network, latent: Latent, steps: Transition) -> Array:
+        return self.beta * log_ratio(network(steps.next_observation), latent, steps.z)
 
-    def own_loss(self, network: MLP, latent: Latent, steps: Transition, action: Array) -> Array:
-        return -jnp.mean(log_ratio(network, latent, steps.next_observation, steps.z))
+    def own_loss(self, network: Network, latent: Latent, steps: Transition, action: Array) -> Array:
+        return -jnp.mean(log_ratio(network(steps.next_observation), latent, steps.z))
 
 
 @dataclass(frozen=True)
@@ -127,19 +127,18 @@ class DiscriminatorLoss(Auxiliary):
         require_number("beta", self.beta, low=0.0, high=1e6)
 
     def init(
-        self, key: Array, latent: Latent, observation_size: int, action_size: int, hyper: Hyper
-    ) -> MLP:
-        sizes = (observation_size + action_size, *hyper.discriminator_hidden, latent.size)
-        return init_mlp(key, sizes)
+        self, key: Array, latent: Latent, seen: tuple[int, ...], action_size: int, hyper: Hyper
+    ) -> Network:
+        hidden = hyper.discriminator_hidden
+        return init_network(key, seen, action_size, hidden, latent.size, hyper)
 
     def policy_loss(
-        self, network: MLP, latent: Latent, policy: MLP, steps: Transition, action: Array
+        self, network: Network, latent: Latent, policy: Network, steps: Transition, action: Array
     ) -> Array:
         return self.beta * self.own_loss(network, latent, steps, action)
 
-    def own_loss(self, network: MLP, latent: Latent, steps: Transition, action: Array) -> Array:
-        seen = jnp.concatenate([steps.observation, action], axis=-1)
-        return -jnp.mean(log_ratio(network, latent, seen, steps.z))
+    def own_loss(self, network: Network, latent: Latent, steps: Transition, action: Array) -> Array:
+        return -jnp.mean(log_ratio(network.beside(steps.observation, action), latent, steps.z))
 
 
 PRIOR_STD = 12.0**-0.5
@@ -147,9 +146,8 @@ PRIOR_STD = 12.0**-0.5
 that knowing nothing (always guessing the middle) earns about nothing."""
 
 
-def log_ratio(network: MLP, latent: Latent, seen: Array, z: Array) -> Array:
-    """log q(z|seen) − log p(z); q is a softmax over skills, or a Gaussian around a guess of z."""
-    guess = network(seen)
+def log_ratio(guess: Array, latent: Latent, z: Array) -> Array:
+    """log q(z|·) − log p(z); q is a softmax over skills, or a Gaussian around a guess of z."""
     if isinstance(latent, Categorical):
         return jnp.sum(jax.nn.log_softmax(guess) * z, axis=-1) + jnp.log(float(latent.skills))
     error = jnp.square((z - guess) / PRIOR_STD) + jnp.log(2.0 * jnp.pi * PRIOR_STD**2)

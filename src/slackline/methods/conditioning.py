@@ -5,11 +5,9 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 
-import jax.numpy as jnp
-
 from slackline.envs.api import Array
 from slackline.methods.latent import Latent
-from slackline.networks import MLP, Layer
+from slackline.pixels import Network
 
 
 class Conditioning(abc.ABC):
@@ -21,14 +19,14 @@ class Conditioning(abc.ABC):
 
     @abc.abstractmethod
     def input_size(self, latent: Latent, observation_size: int) -> int:
-        """How wide the policy's input is."""
+        """How many numbers (of a picture: planes) the policy sees at once."""
 
     @abc.abstractmethod
-    def outputs(self, latent: Latent, policy: MLP, observation: Array, z: Array) -> Array:
+    def outputs(self, latent: Latent, policy: Network, observation: Array, z: Array) -> Array:
         """The network's outputs for observations (..., obs), each with its own z (..., size)."""
 
     @abc.abstractmethod
-    def at(self, latent: Latent, policy: MLP, z: Array) -> MLP:
+    def at(self, latent: Latent, policy: Network, z: Array) -> Network:
         """The plain network (one anchor, bare observation) that the policy is at one z (size,)."""
 
 
@@ -42,10 +40,10 @@ class Anchors(Conditioning):
     def input_size(self, latent: Latent, observation_size: int) -> int:
         return observation_size
 
-    def outputs(self, latent: Latent, policy: MLP, observation: Array, z: Array) -> Array:
+    def outputs(self, latent: Latent, policy: Network, observation: Array, z: Array) -> Array:
         return policy(observation, latent.weights(z))
 
-    def at(self, latent: Latent, policy: MLP, z: Array) -> MLP:
+    def at(self, latent: Latent, policy: Network, z: Array) -> Network:
         return policy.mix(latent.weights(z))
 
 
@@ -59,13 +57,8 @@ class Concat(Conditioning):
     def input_size(self, latent: Latent, observation_size: int) -> int:
         return observation_size + latent.size
 
-    def outputs(self, latent: Latent, policy: MLP, observation: Array, z: Array) -> Array:
-        return policy(jnp.concatenate([observation, z], axis=-1))
+    def outputs(self, latent: Latent, policy: Network, observation: Array, z: Array) -> Array:
+        return policy.beside(observation, z)
 
-    def at(self, latent: Latent, policy: MLP, z: Array) -> MLP:
-        """A constant input is a bias: x W_x + z W_z + b."""
-        first, *rest = policy.layers
-        observation_size = first.weight.shape[-2] - latent.size
-        weight, for_z = first.weight[:, :observation_size], first.weight[:, observation_size:]
-        absorbed = Layer(weight, first.bias + jnp.einsum("i,nio->no", z, for_z))
-        return MLP((absorbed, *rest))
+    def at(self, latent: Latent, policy: Network, z: Array) -> Network:
+        return policy.given(z)

@@ -10,7 +10,7 @@ from slackline.errors import SlacklineError
 from slackline.methods.auxiliary import Auxiliary
 from slackline.methods.conditioning import Conditioning
 from slackline.methods.latent import Latent, Members, Point
-from slackline.networks import MLP
+from slackline.pixels import Network
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Method:
         """What one of those trains as."""
         return replace(self, latent=Point()) if self.num_members > 1 else self
 
-    def outputs(self, policy: MLP, observation: Array, z: Array) -> Array:
+    def outputs(self, policy: Network, observation: Array, z: Array) -> Array:
         """What the policy says at observations (..., obs), each with its own z (..., size)."""
         return self.conditioning.outputs(self.latent, policy, observation, z)
 

@@ -67,14 +67,37 @@ class RunConfig:
                 f"method {method.name!r} needs continuous actions; {suite.name}'s are discrete"
             )
         self.hyper.check()
-        if self.hyper.block and isinstance(suite.env, HostEnv):
+        if isinstance(suite.env, HostEnv):
+            self._check_host(suite.env)
+        elif self.hyper.overlap:
             raise SlacklineError(
-                f"block is {self.hyper.block}; {suite.name} does not run in JAX, so it must be 0"
+                f"overlap is true; {suite.name} runs in JAX, where everything is one program, so "
+                "it must be false"
             )
         require_count("number of seeds", len(self.seeds), high=10_000)
         for seed in self.seeds:
             require_count("seed", seed, low=0, high=2**32 - 1)
         require_count("steps", self.steps, low=self.hyper.steps_per_iteration, high=MAX_STEPS)
+
+    def _check_host(self, env: HostEnv) -> None:
+        """What only environments outside JAX, and pictures, forbid."""
+        if self.hyper.block:
+            raise SlacklineError(
+                f"block is {self.hyper.block}; {env.name} does not run in JAX, so it must be 0"
+            )
+        if env.picture is None:
+            return
+        if self.hyper.normalise_observation:
+            raise SlacklineError(
+                f"normalise_observation is true; {env.name} shows pictures, whose bytes are only "
+                "divided by 255, so it must be false"
+            )
+        height, width, _ = env.picture
+        if height % self.hyper.patch or width % self.hyper.patch:
+            raise SlacklineError(
+                f"patch is {self.hyper.patch}; it must divide the {height} × {width} pixels of "
+                f"{env.name}"
+            )
 
     def resolve(self) -> tuple[Suite, Method]:
         """The suite and the method that the names stand for."""

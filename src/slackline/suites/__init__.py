@@ -15,6 +15,7 @@ NAMES = (
     "pendulum-continuous",
     "maze2d",
     "minigrid",
+    "fruitbot",
     "halfcheetah",
     "ant",
 )

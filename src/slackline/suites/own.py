@@ -49,6 +49,18 @@ DISCRETE = Hyper(
 
 CONTINUOUS = replace(DISCRETE, entropy=0.0, action_std=0.5, epochs=8)
 
+PIXELS = replace(
+    DISCRETE,
+    policy_lr=5e-4,
+    epochs=2,
+    minibatches=8,
+    normalise_observation=False,
+    hidden=(256,),
+    critic_coefficient=0.1,
+    discriminator_hidden=(256,),
+)
+"""What IMPALA's network is usually trained with, but for the passes over what was collected."""
+
 PROTOCOL = Protocol(steps=1_000_000, shots=10, episodes=2, score_episodes=20)
 HORIZON = 1000
 """Time limit of an environment that has none of its own."""
@@ -66,9 +78,19 @@ def suite_of(env: HostEnv) -> Suite:
         env=env,
         horizon=HORIZON,
         variations=(),
-        hyper=CONTINUOUS if isinstance(env.action, Continuous) else DISCRETE,
+        hyper=hyper_for(env),
         protocol=PROTOCOL,
     )
+
+
+def hyper_for(env: HostEnv) -> Hyper:
+    """By the kind of observation and of action."""
+    continuous = isinstance(env.action, Continuous)
+    if env.picture is None:
+        return CONTINUOUS if continuous else DISCRETE
+    height, width, _ = env.picture
+    even = height % 2 == width % 2 == 0
+    return replace(PIXELS, entropy=0.0 if continuous else PIXELS.entropy, patch=2 if even else 1)
 
 
 def environment(spec: str, options: Mapping[str, Any] | None = None) -> HostEnv:

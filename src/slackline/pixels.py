@@ -1,0 +1,243 @@
+"""IMPALA's residual network for pictures, of which only the last block and the heads have anchors.
+
+Pictures are (..., H, W, C), uint8. A network may see further numbers beside the picture: they are
+constant planes of it. As in `networks`, a convolution whose weights differ from row to row is one
+convolution with the anchors side by side and a weighted sum.
+
+Written for XLA on CPUs, where it was measured: maxima of neighbours instead of `reduce_window`,
+whose gradient takes as long as all convolutions together; see benchmarks/pixels.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from slackline.envs.api import Array
+from slackline.networks import MLP, Layer, combined, draw, from_the_last, init_mlp, mix, relu
+
+if TYPE_CHECKING:
+    from slackline.learn.hyper import Hyper
+
+WHITE = 255.0
+
+
+class Convolution(NamedTuple):
+    """3 × 3 at every pixel, per anchor: weight (N, 3, 3, in, out), bias (N, out)."""
+
+    weight: Array
+    bias: Array
+
+    def __call__(self, x: Array, coefficients: Array | None) -> Array:
+        """Map x (B, H, W, in) to (B, H, W, out), with anchors combined by coefficients (B, N)."""
+        num_anchors, *_, fan_in, fan_out = self.weight.shape
+        if num_anchors == 1 or coefficients is None:
+            return convolved(x, self.weight[0]) + self.bias[0][None, None, None]
+        stacked = jnp.moveaxis(from_the_last(self.weight), 0, -2)
+        parts = convolved(x, stacked.reshape(3, 3, fan_in, num_anchors * fan_out))
+        parts = parts.reshape(*x.shape[:-1], num_anchors, fan_out)
+        bias = from_the_last(self.bias)[None, None, None]
+        return combined(parts + bias, coefficients[:, None, None])
+
+
+class Block(NamedTuple):
+    """A convolution, half the size, and residual pairs of convolutions."""
+
+    entry: Convolution
+    residual: tuple[tuple[Convolution, Convolution], ...]
+
+    def __call__(self, x: Array, coefficients: Array | None) -> Array:
+        x = halved(halved(self.entry(x, coefficients), axis=1), axis=2)
+        for first, second in self.residual:
+            x = x + second(relu(first(relu(x), coefficients)), coefficients)
+        return x
+
+
+class Impala(NamedTuple):
+    """Blocks that all anchors share, a last one and a head that each has its own of."""
+
+    shared: tuple[Block, ...]
+    last: Block
+    head: MLP
+    planes: Array | None = None
+    """Constant numbers (1, size) seen beside every picture; the rest of the network as well has a
+    leading axis for anchors, of length 1 where they share."""
+
+    def __call__(self, picture: Array, coefficients: Array | None = None) -> Array:
+        """Outputs (..., out) for pictures; only several anchors need coefficients (..., N)."""
+        planes = self.planes
+        if planes is not None:
+            lead = picture.shape[:-3]
+            planes = library_of(picture).broadcast_to(planes[0], (*lead, planes.shape[-1]))
+        return self._outputs(picture, planes, coefficients)
+
+    def beside(self, picture: Array, z: Array) -> Array:
+        """Outputs for pictures with z (..., size) stacked to them as planes."""
+        return self._outputs(picture, z, None)
+
+    def given(self, z: Array) -> Impala:
+        """The network of the picture alone that `beside` is at one z (size,)."""
+        return self._replace(planes=z[None])
+
+    def mix(self, coefficients: Array) -> Impala:
+        """The one plain network at these coefficients (N,)."""
+        return mix(self, coefficients)
+
+    @property
+    def anchored(self) -> Any:
+        """What differs from anchor to anchor."""
+        return self.last, self.head
+
+    def without_value(self) -> Impala:
+        """The policy alone: the last output is the value of what is seen."""
+        *layers, (weight, bias) = self.head.layers
+        return self._replace(head=MLP((*layers, Layer(weight[..., :-1], bias[..., :-1]))))
+
+    def _outputs(self, picture: Array, planes: Array | None, coefficients: Array | None) -> Array:
+        lead, size = picture.shape[:-3], math.prod(picture.shape[:-3])
+        x = picture.reshape(size, *picture.shape[-3:])
+        extra = 0 if planes is None else planes.shape[-1]
+        x = in_patches(x, self._inputs - extra).astype(np.float32) / WHITE
+        if planes is not None:
+            flat, library = planes.reshape(size, 1, 1, extra), library_of(x)
+            wide = library.broadcast_to(flat, (*x.shape[:-1], extra))
+            x = library.concatenate([x, wide], axis=-1)
+        if coefficients is not None:
+            coefficients = coefficients.reshape(size, -1)
+        for block in (*self.shared, self.last):
+            x = block(x, coefficients)
+        return self.head(relu(x).reshape(size, -1), coefficients).reshape(*lead, -1)
+
+    @property
+    def _inputs(self) -> int:
+        first = self.shared[0] if self.shared else self.last
+        return first.entry.weight.shape[-2]
+
+
+Network = MLP | Impala
+
+
+def library_of(x: Array) -> Any:
+    """A trained policy runs on NumPy alone."""
+    return np if isinstance(x, np.ndarray) else jnp
+
+
+def convolved(x: Array, weight: Array) -> Array:
+    """3 × 3 convolution of x (B, H, W, in), zeros around it, with weight (3, 3, in, out)."""
+    if isinstance(x, np.ndarray):
+        around = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
+        windows = np.lib.stride_tricks.sliding_window_view(around, (3, 3), axis=(1, 2))  # type: ignore[call-overload]
+        return np.tensordot(windows, weight, axes=([4, 5, 3], [0, 1, 2]))  # type: ignore[return-value]
+    return _convolved(x, weight)
+
+
+@jax.custom_vjp
+def _convolved(x: Array, weight: Array) -> Array:
+    layout = ("NHWC", "HWIO", "NHWC")
+    around = ((1, 1), (1, 1))
+    return jax.lax.conv_general_dilated(x, weight, (1, 1), around, dimension_numbers=layout)
+
+
+def _slopes(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
+    """Both gradients as convolutions in the layout above: within loops XLA is twenty to forty times
+    slower at the one of the weights that it would write itself."""
+    x, weight = kept
+    of_x = _convolved(slope, weight[::-1, ::-1].swapaxes(2, 3))
+    of_weight = _convolved(x.transpose(3, 1, 2, 0), slope.transpose(1, 2, 0, 3))
+    return of_x, of_weight.transpose(1, 2, 0, 3)
+
+
+_convolved.defvjp(lambda x, weight: (_convolved(x, weight), (x, weight)), _slopes)
+
+
+def halved(x: Array, axis: int) -> Array:
+    """The maximum of every second pixel and its two successors, as far as there are any."""
+    library = library_of(x)
+
+    def at(x: Array, index: Any, axis: int = axis) -> Array:
+        return x[(*(slice(None),) * axis, index)]
+
+    if x.shape[axis] % 2:
+        x = library.concatenate([x, at(x, slice(-1, None))], axis=axis)
+    pairs = x.reshape(*x.shape[:axis], -1, 2, *x.shape[axis + 1 :])
+    even, odd = at(pairs, 0, axis + 1), at(pairs, 1, axis + 1)
+    after = library.concatenate([at(even, slice(1, None)), at(odd, slice(-1, None))], axis=axis)
+    return library.maximum(library.maximum(even, odd), after)
+
+
+def in_patches(picture: Array, channels: int) -> Array:
+    """(B, H, W, C) as (B, H/p, W/p, C·p²): squares of p × p pixels become the channels of one."""
+    size, height, width, colours = picture.shape
+    p = math.isqrt(channels // colours)
+    if p == 1:
+        return picture
+    squares = picture.reshape(size, height // p, p, width // p, p, colours)
+    return squares.swapaxes(2, 3).reshape(size, height // p, width // p, channels)
+
+
+def init_network(
+    key: Array,
+    seen: tuple[int, ...],
+    extra: int,
+    hidden: Sequence[int],
+    num_outputs: int,
+    hyper: Hyper,
+    num_anchors: int = 1,
+) -> Network:
+    """The network for what is seen, a vector (size,) or a picture (H, W, C), with `extra` numbers
+    beside it."""
+    if len(seen) == 1:
+        return init_mlp(key, (seen[0] + extra, *hidden, num_outputs), num_anchors)
+    return init_impala(
+        key, seen, extra, hyper.patch, hyper.channels, (*hidden, num_outputs), num_anchors
+    )
+
+
+RESIDUALS = 2
+"""Pairs of convolutions in a block."""
+
+
+def init_impala(
+    key: Array,
+    seen: tuple[int, ...],
+    extra: int,
+    patch: int,
+    channels: Sequence[int],
+    widths: Sequence[int],
+    num_anchors: int = 1,
+) -> Impala:
+    """Drawn as `init_mlp` draws; the anchors' own parts are independent of each other."""
+    height, width, colours = seen
+    sizes = list(pairwise((colours * patch**2 + extra, *channels)))
+    shared_key, last_key, head_key = jax.random.split(key, 3)
+    *shared, (inputs, outputs) = sizes
+    blocks = blocks_of(draw(shared_key, [s for pair in shared for s in tensors(*pair)], 1))
+    last = next(blocks_of(draw(last_key, tensors(inputs, outputs), num_anchors)))
+    sides = [side // patch for side in (height, width)]
+    for _ in channels:
+        sides = [-(-side // 2) for side in sides]
+    head = init_mlp(head_key, (math.prod(sides) * outputs, *widths), num_anchors)
+    return Impala(tuple(blocks), last, head)
+
+
+def tensors(inputs: int, outputs: int) -> list[tuple[tuple[int, ...], int]]:
+    """(shape, fan-in) of everything in a block."""
+    entry, other = (
+        [((3, 3, size, outputs), 9 * size), ((outputs,), 9 * size)] for size in (inputs, outputs)
+    )
+    return entry + 2 * RESIDUALS * other
+
+
+def blocks_of(numbers: Sequence[Array]) -> Iterator[Block]:
+    """Blocks from their tensors, in the order of `tensors`."""
+    halves = iter(numbers)
+    convolutions = map(Convolution._make, zip(halves, halves, strict=True))
+    for entry in convolutions:
+        pairs = ((next(convolutions), next(convolutions)) for _ in range(RESIDUALS))
+        yield Block(entry, tuple(pairs))

@@ -1,0 +1,81 @@
+"""Procgen's FruitBot, seen in pixels: ten levels to train on, thirty unseen ones to play."""
+
+from dataclasses import replace
+
+from slackline.envs.api import Discrete
+from slackline.envs.envpool import EnvPoolEnv
+from slackline.learn.hyper import Hyper
+from slackline.suites.own import changed_options
+from slackline.suites.suite import Protocol, Suite, Variation
+
+LEVELS = 10
+"""In training, and in each test: one of them is drawn for every episode."""
+
+GAME = EnvPoolEnv(
+    "fruitbot",
+    64 * 64 * 3,
+    Discrete(15),
+    "FruitbotEasy-v0",
+    {"num_levels": LEVELS, "start_level": 0},
+    picture=(64, 64, 3),
+    shortest_limit=10**9,  # a game that takes too long is lost, not cut
+)
+
+
+def levels(first: int) -> Variation:
+    """Other levels than those of the training."""
+    changed = changed_options(f"Levels{first}", {"start_level": first})
+    return replace(changed, description=f"levels {first} to {first + LEVELS - 1}")
+
+
+PAPER = Hyper(
+    algorithm="ppo",
+    policy_lr=5e-4,
+    discount=0.99,
+    gae_lambda=0.0,
+    entropy=0.01,
+    max_grad_norm=20.0,
+    clip=0.2,
+    num_envs=64,
+    num_steps=128,
+    epochs=5,
+    minibatches=8,
+    channels=(16, 32, 32),
+    hidden=(256,),
+    critic_coefficient=1.0,
+    discriminator_lr=5e-4,
+    discriminator_hidden=(256,),
+)
+"""The paper's table and IMPALA's sizes. The table does not give PPO's clipping range."""
+
+CPU = replace(
+    PAPER,
+    gae_lambda=0.95,
+    normalise_advantage=True,
+    max_grad_norm=0.5,
+    num_steps=64,
+    epochs=1,
+    minibatches=16,
+    patch=2,
+)
+"""For two cores. Seeing 2 × 2 pixels as one is four times as fast, and one pass over what was
+collected, in smaller steps, again more than twice; what it learns from is PPO's usual advantage
+instead of one step's."""
+
+SUITE = Suite(
+    name="fruitbot",
+    title="FruitBot",
+    env=GAME,
+    horizon=1000,
+    variations=tuple(map(levels, (100, 200, 300))),
+    hyper=PAPER,
+    presets={"cpu": CPU},
+    # The paper does not say how long it trains; 25 million steps are Procgen's easy benchmark.
+    protocol=Protocol(steps=25_000_000, shots=10, episodes=16, score_episodes=100),
+    # The paper tried several β and does not say which it shows.
+    options={"diayn_r": {"beta": 0.1}, "lop": {"beta": 0.1}},
+    note=(
+        "Procgen's easy mode. The paper says neither which mode it played nor for how long: "
+        "compare methods with each other, not these numbers with the paper's."
+    ),
+)
