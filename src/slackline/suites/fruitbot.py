@@ -53,14 +53,16 @@ CPU = replace(
     gae_lambda=0.95,
     normalise_advantage=True,
     max_grad_norm=0.5,
+    num_envs=32,
     num_steps=64,
-    epochs=1,
-    minibatches=16,
+    epochs=2,
     patch=2,
+    critic_coefficient=0.03,
 )
-"""For two cores. Seeing 2 × 2 pixels as one is four times as fast, and one pass over what was
-collected, in smaller steps, again more than twice; what it learns from is PPO's usual advantage
-instead of one step's."""
+"""For two cores. Seeing 2 × 2 pixels as one makes it four times as fast, two passes over what was
+collected instead of five twice as fast again. What it learns from is PPO's usual advantage instead
+of one step's, and the critic, whose errors are those of returns from −10 to 30, weighs less in what
+both see with."""
 
 SUITE = Suite(
     name="fruitbot",
