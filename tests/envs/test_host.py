@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -367,6 +369,45 @@ def test_an_environment_that_hangs_is_given_up_for_good() -> None:
         pool.reset()
     pool.close()
     assert time.monotonic() - started < 0.25
+
+
+def test_the_time_out_is_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLACKLINE_TIMEOUT", "0.3")
+    env = sl.gymnasium(Faulty, fault="hangs", at=1)
+    pool = pool_of(env, num=1)
+    pool.reset()
+    with pytest.raises(EnvironmentFailed, match=r"longer than 0.3 s .*SLACKLINE_TIMEOUT sets"):
+        pool.step(np.zeros(1, int))
+    pool.close()
+    for word in ("soon", "0", "-1", "nan"):
+        monkeypatch.setenv("SLACKLINE_TIMEOUT", word)
+        with pytest.raises(SlacklineError, match=f"SLACKLINE_TIMEOUT is '?{word}'?; it must be"):
+            pool_of(env, num=1)
+
+
+SUSPENDED = """
+import time
+from slackline.envs import host
+
+host.GLANCE = 0.2
+worker = host.Worker("sleeper")
+print("ready", flush=True)
+print(worker.do(lambda: (time.sleep(0.6), "done")[1], timeout=1.2), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs a way to stop a process")
+def test_time_that_the_process_was_stopped_does_not_count() -> None:
+    """Ctrl-Z for longer than the time-out, in the middle of a step."""
+    child = subprocess.Popen([sys.executable, "-c", SUSPENDED], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    child.send_signal(signal.SIGSTOP)
+    time.sleep(2.0)
+    child.send_signal(signal.SIGCONT)
+    said, _ = child.communicate(timeout=60)
+    assert said == "done\n"
 
 
 @pytest.mark.filterwarnings("ignore:.*ERROR")  # how Gymnasium passes a worker's traceback on

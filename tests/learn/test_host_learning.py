@@ -193,6 +193,39 @@ def test_transitions_hold_final_observations_and_one_z_an_episode(mode: str) -> 
     program.close()
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+def test_windows_follow_each_other_also_when_they_overlap_with_learning(overlap: bool) -> None:
+    """None is learnt from twice or lost; an overlapping one is acted by the policies of before."""
+    hyper = replace(TINY, overlap=overlap)
+    program = HostProgram(Learner(sl.gymnasium(Diary), 1000, LOP), hyper, (0,))
+    learn, windows, states = program._learn, [], []
+
+    def watched(state: Any, hyper: Any, steps: Any) -> Any:
+        windows.append(steps)
+        states.append(state)
+        return learn(state, hyper, steps)
+
+    program._learn = watched
+    state = program.init()
+    for _ in range(3):
+        state, _ = program.advance(state, 2)
+    assert program._pool is not None
+    assert program._pool.steps == (6 + overlap) * TINY.num_steps * TINY.num_envs
+    program.close()
+    whole = jax.tree.map(lambda *x: np.concatenate(x, axis=1), *windows)
+    ended = whole.terminated | whole.truncated
+    follows = np.all(whole.observation[:, 1:] == whole.next_observation[:, :-1], axis=-1)
+    np.testing.assert_array_equal(follows, ~ended[:, :-1])
+    for i, steps in enumerate(windows):
+        actor = states[max(i - 1, 0)] if overlap else states[i]
+        networks = jax.tree.map(lambda x: x[0], actor.networks)
+        learner = program._learner
+        outputs, _ = learner.judged(networks, steps.observation[0], steps.z[0])
+        found = learner.distribution.log_prob(outputs, steps.action[0], hyper.action_std)
+        np.testing.assert_allclose(found, steps.log_prob[0], rtol=1e-4, atol=1e-5)
+    assert (windows[0].action != windows[1].action).any() or (windows[0].z != windows[1].z).any()
+
+
 def learnt(kind: type[Program], env: Any, seeds: range) -> tuple[np.ndarray, np.ndarray]:
     """By seed: the mean return of late training episodes, and the critic's value of balance."""
     hyper = replace(

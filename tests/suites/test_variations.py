@@ -15,7 +15,7 @@ from slackline.paper import paper_average, paper_score
 from slackline.suites import NAMES, suite
 from slackline.suites.suite import TRAIN, Suite, Variation
 
-PURE = [name for name in NAMES if isinstance(suite(name).jax_env, Env)]
+PURE = [name for name in NAMES if isinstance(suite(name).env, Env)]
 CASES = [(name, v.name) for name in PURE for v in suite(name).variations]
 MORE = [(name, v.name) for name in PURE for v in suite(name).extras]
 AS_TRAINED = {("maze2d", "Maze1")}
