@@ -22,10 +22,9 @@ from slackline.envs.gymnasium import describe
 from slackline.envs.host import WatchedPool
 from slackline.errors import SlacklineError
 from slackline.learn.collect import Transition
-from slackline.learn.host import HostProgram
+from slackline.learn.host import HostProgram, only_real
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, Samples, TrainState
-from slackline.learn.losses import a2c_surrogate, value_loss
+from slackline.learn.learner import Learner, TrainState
 from slackline.learn.program import Program
 from slackline.methods.catalogue import method
 from slackline.store.files import read_tensors
@@ -90,59 +89,39 @@ def test_next_values_are_those_of_the_observations_reached(seed: int, limit: int
 
 
 def test_a_step_spent_on_a_reset_teaches_nothing() -> None:
-    """Advantages, targets and gradients are those of the window without it."""
+    """The others' advantages are those of the window without it; one of them takes its place."""
     done, cut = np.zeros((2, 9, 3), bool)
     done[[2, 0, 5], [0, 1, 1]] = True
     cut[[6, 8, 3, 7], [0, 0, 2, 2]] = True
     real = np.ones_like(done)
     real[1:] = ~(done | cut)[:-1]
-    steps = window(9, done, cut)._replace(real=jnp.asarray(real))
+    steps = window(9, done, cut)
     # After a reset step the next episode begins where it led.
-    seen, z = np.array(steps.observation), np.array(steps.z)
+    seen = np.array(steps.observation)
     for t, n in np.argwhere(~real):
         seen[t, n] = steps.next_observation[t - 1, n]
         if t + 1 < len(seen):
             seen[t + 1, n] = steps.next_observation[t, n]
-    steps = steps._replace(observation=jnp.asarray(seen), z=jnp.asarray(z))
+    steps = steps._replace(observation=jnp.asarray(seen))
     learner, state = learner_of(horizon=1)
     judge = jax.jit(learner.judge)
     judged = judge(state, steps, TINY)
-    values = learner.values(state.networks, steps.observation, steps.z)
-    np.testing.assert_array_equal(judged.advantage[~real], 0.0)
-    np.testing.assert_array_equal(judged.target[~real], values[~real])
 
-    def only_real(x: Any) -> Any:
-        """Seven steps of each environment are."""
+    def alone(x: Any) -> Any:
+        """Seven steps of each environment are real."""
         return jax.tree.map(lambda leaf: np.stack([leaf[real[:, n], n] for n in range(3)], 1), x)
 
-    alone = judge(state, only_real(steps._replace(real=None)), TINY)
-    found = only_real(judged.advantage)
-    np.testing.assert_allclose(found, alone.advantage, rtol=1e-5, atol=1e-6)
-
-    @jax.jit
-    def gradients(samples: Samples) -> Any:
-        networks = state.networks
-
-        def judged(**changed: Any) -> tuple[jax.Array, jax.Array]:
-            steps = samples.step
-            return learner.judged(networks._replace(**changed), steps.observation, steps.z)
-
-        def policy_loss(policy: Any) -> jax.Array:
-            outputs, _ = judged(policy=policy)
-            log_prob = learner.distribution.log_prob(outputs, samples.step.action, 1.0)
-            return a2c_surrogate(log_prob, samples.advantage)
-
-        def critic_loss(critic: Any) -> jax.Array:
-            return value_loss(judged(critic=critic)[1], samples.target)
-
-        return jax.grad(policy_loss)(networks.policy), jax.grad(critic_loss)(networks.critic)
-
-    share = float(real.mean())  # a mean over more steps is smaller, and no more than that
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, share * b, rtol=1e-4, atol=1e-6),
-        gradients(judged),
-        gradients(alone),
-    )
+    expected = judge(state, alone(steps), TINY)
+    np.testing.assert_allclose(alone(judged.advantage), expected.advantage, rtol=1e-5, atol=1e-6)
+    taught = jax.jit(only_real)(jnp.asarray(real), judged)
+    jax.tree.map(np.testing.assert_array_equal, alone(taught), alone(judged))
+    found = {
+        tuple(np.concatenate([np.ravel(x[t, n]) for x in jax.tree.leaves(taught)]).tolist())
+        for t, n in np.ndindex(9, 3)
+    }
+    assert len(found) == real.sum() == 21
+    unchanged = jax.jit(only_real)(jnp.ones((9, 3), bool), judged)
+    jax.tree.map(np.testing.assert_array_equal, unchanged, judged)
 
 
 @pytest.mark.parametrize("mode", ["SAME_STEP", "NEXT_STEP", "DISABLED"])
@@ -378,19 +357,32 @@ def test_an_environment_that_fails_at_once_keeps_nothing_and_says_so(tmp_path: P
         sl.train(env, steps=16, hyper=TINY, out=tmp_path / "run")
 
 
-def test_normalised_advantages_of_reset_steps_are_zero_still() -> None:
-    """Subtracting the mean moves them; where there are only resets, that must not matter."""
-    nothing = np.zeros((4, 3), bool)
-    steps = window(4, nothing, nothing)._replace(real=jnp.asarray(nothing))
-    learner, state = learner_of(horizon=1)
-    judged = jax.jit(learner.judge)(state, steps, TINY)
-    resets = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), judged)
-    steps_taken = resets._replace(step=resets.step._replace(real=jnp.ones(12, bool)))
+def test_what_a_reset_step_holds_does_not_matter() -> None:
+    """Not to the policy, the critic, the discriminator nor the normaliser."""
 
-    def policy_after(samples: Samples, advantage: float) -> np.ndarray:
-        moved = samples._replace(advantage=jnp.full(12, advantage))
-        networks, _ = jax.jit(learner.improve)(state.networks, moved, TINY)
-        return np.asarray(networks.policy.layers[0].weight)
+    def diaries(num_envs: int) -> Any:
+        mode = gym.vector.AutoresetMode.NEXT_STEP
+        return gym.vector.SyncVectorEnv([Diary] * num_envs, autoreset_mode=mode)
 
-    np.testing.assert_array_equal(policy_after(resets, 1.0), policy_after(resets, 0.0))
-    assert not np.array_equal(policy_after(steps_taken, 1.0), policy_after(steps_taken, 0.0))
+    hyper = replace(TINY, normalise_observation=True, normalise_advantage=True)
+    learner = Learner(sl.gymnasium(diaries), 1000, method("diayn_r"))
+    program = HostProgram(learner, hyper, (0,))
+    state = program.init()
+    program._open(state)
+    program._collect(state)
+    steps, _ = program._collect(state)
+    program.close()
+    real: Any = steps.real
+    assert 0.1 < real.mean() < 0.9
+
+    def learnt_from(garbage: float) -> Any:
+        def spoilt(x: np.ndarray) -> np.ndarray:
+            wide = real.reshape(*real.shape, *(1,) * (x.ndim - 3))
+            return np.where(wide, x, np.asarray(garbage, x.dtype))
+
+        names = ("observation", "reward", "log_prob", "next_observation", "action")
+        changed = {name: spoilt(getattr(steps, name)) for name in names}
+        after, losses = program._learn(state, hyper, steps._replace(**changed))
+        return after.networks, after.seen, losses
+
+    jax.tree.map(np.testing.assert_array_equal, learnt_from(0.0), learnt_from(1.0))

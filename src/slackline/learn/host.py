@@ -123,6 +123,24 @@ class HostProgram(Program):
         return x.reshape(*self._shape, *x.shape[1:])
 
 
+def only_real(real: Array, rows: Any) -> Any:
+    """The rows (T, N, ...), with real ones once more in place of those that a library spent on a
+    reset: nothing can be learnt from these."""
+    flat = real.reshape(-1)
+
+    def replaced(rows: Any) -> Any:
+        number = jnp.arange(len(flat))
+        in_order = jnp.argsort(~flat, stable=True)
+        chosen = jnp.where(flat, number, in_order[number % jnp.maximum(jnp.sum(flat), 1)])
+
+        def pick(x: Array) -> Array:
+            return x.reshape(len(flat), *x.shape[2:])[chosen].reshape(x.shape)
+
+        return jax.tree.map(pick, rows)
+
+    return jax.lax.cond(jnp.all(flat), lambda rows: rows, replaced, rows)
+
+
 @lru_cache(maxsize=16)
 def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(act, learn) of all copies."""
@@ -141,8 +159,11 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
         return z, *done, learner.judged(state.networks, observation, z)[1]
 
     def learn(state: TrainState, hyper: Hyper, steps: Transition) -> Any:
-        samples = jax.tree.map(lambda x: x[None], learner.judge(state, steps, hyper))  # one block
-        return learner.learn(state, samples, steps.observation, hyper)
+        assert steps.real is not None
+        samples = learner.judge(state, steps._replace(real=None), hyper)
+        samples, seen = only_real(steps.real, (samples, steps.observation))
+        one_block = jax.tree.map(lambda x: x[None], samples)
+        return learner.learn(state, one_block, seen, hyper)
 
     return (
         compiled(

@@ -219,8 +219,6 @@ class Learner:
             hyper.discount,
             hyper.gae_lambda,
         )
-        if steps.real is not None:  # a step that was none must teach nothing
-            advantage = jnp.where(steps.real, advantage, 0.0)
         return Samples(steps, advantage, advantage + values)
 
     def next_values(self, networks: Networks, steps: Transition, values: Array) -> Array:
@@ -316,8 +314,6 @@ class Learner:
     def slopes(self, networks: Networks, samples: Samples, hyper: Hyper) -> tuple[Any, Losses]:
         """The gradients of policy, critic and auxiliary, and the losses they are of."""
         steps, advantage = samples.step, samples.advantage
-        if steps.real is not None:  # normalising moved the zeros of what were no steps
-            advantage = jnp.where(steps.real, advantage, 0.0)
         latent, auxiliary = self.method.latent, self.method.auxiliary
 
         def loss(policy: Network, critic: Any) -> tuple[Array, tuple[Losses, Array]]:
