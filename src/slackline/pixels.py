@@ -134,26 +134,28 @@ def convolved(x: Array, weight: Array) -> Array:
         around = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
         windows = np.lib.stride_tricks.sliding_window_view(around, (3, 3), axis=(1, 2))  # type: ignore[call-overload]
         return np.tensordot(windows, weight, axes=([4, 5, 3], [0, 1, 2]))  # type: ignore[return-value]
-    return _convolved(x, weight)
+    return (_on_cpu if jax.default_backend() == "cpu" else _convolved)(x, weight)
 
 
-@jax.custom_vjp
 def _convolved(x: Array, weight: Array) -> Array:
     layout = ("NHWC", "HWIO", "NHWC")
     around = ((1, 1), (1, 1))
     return jax.lax.conv_general_dilated(x, weight, (1, 1), around, dimension_numbers=layout)
 
 
+_on_cpu = jax.custom_vjp(_convolved)
+
+
 def _slopes(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
-    """Both gradients as convolutions in the layout above: within loops XLA is twenty to forty times
-    slower at the one of the weights that it would write itself."""
+    """Both gradients as convolutions in the layout above: within loops on CPUs, XLA is twenty to
+    forty times slower at the one of the weights that it would write itself."""
     x, weight = kept
     of_x = _convolved(slope, weight[::-1, ::-1].swapaxes(2, 3))
     of_weight = _convolved(x.transpose(3, 1, 2, 0), slope.transpose(1, 2, 0, 3))
     return of_x, of_weight.transpose(1, 2, 0, 3)
 
 
-_convolved.defvjp(lambda x, weight: (_convolved(x, weight), (x, weight)), _slopes)
+_on_cpu.defvjp(lambda x, weight: (_convolved(x, weight), (x, weight)), _slopes)
 
 
 def halved(x: Array, axis: int) -> Array:
@@ -217,8 +219,8 @@ def init_impala(
     sizes = list(pairwise((colours * patch**2 + extra, *channels)))
     shared_key, last_key, head_key = jax.random.split(key, 3)
     *shared, (inputs, outputs) = sizes
-    blocks = blocks_of(draw(shared_key, [s for pair in shared for s in tensors(*pair)], 1))
-    last = next(blocks_of(draw(last_key, tensors(inputs, outputs), num_anchors)))
+    blocks = blocks_of(draw(shared_key, [s for pair in shared for s in block_shapes(*pair)], 1))
+    last = next(blocks_of(draw(last_key, block_shapes(inputs, outputs), num_anchors)))
     sides = [side // patch for side in (height, width)]
     for _ in channels:
         sides = [-(-side // 2) for side in sides]
@@ -226,7 +228,7 @@ def init_impala(
     return Impala(tuple(blocks), last, head)
 
 
-def tensors(inputs: int, outputs: int) -> list[tuple[tuple[int, ...], int]]:
+def block_shapes(inputs: int, outputs: int) -> list[tuple[tuple[int, ...], int]]:
     """(shape, fan-in) of everything in a block."""
     entry, other = (
         [((3, 3, size, outputs), 9 * size), ((outputs,), 9 * size)] for size in (inputs, outputs)
@@ -235,7 +237,7 @@ def tensors(inputs: int, outputs: int) -> list[tuple[tuple[int, ...], int]]:
 
 
 def blocks_of(numbers: Sequence[Array]) -> Iterator[Block]:
-    """Blocks from their tensors, in the order of `tensors`."""
+    """Blocks from their tensors, in the order of `block_shapes`."""
     halves = iter(numbers)
     convolutions = map(Convolution._make, zip(halves, halves, strict=True))
     for entry in convolutions:

@@ -80,7 +80,8 @@ class Policy:
 
 
 def as_pictures(observation: Any, picture: tuple[int, int, int]) -> np.ndarray:
-    """One picture or a batch, colours last; bytes, colours first or last, are accepted."""
+    """One picture or a batch, colours last; bytes, colours first or last, are accepted. (A batch of
+    one picture without colours needs their axis.)"""
     x, (height, width, colours) = np.asarray(observation), picture
     if x.ndim in (3, 4) and x.dtype == np.uint8:
         if x.shape[-3:] == picture:

@@ -162,7 +162,9 @@ def test_another_environment_or_other_sensors_may_be_given() -> None:
 
 
 def test_environments_of_other_spaces_are_refused() -> None:
-    with pytest.raises(SlacklineError, match="gym:CartPole-v1: its observation size is 4, and the"):
+    with pytest.raises(
+        SlacklineError, match=r"CartPole-v1: its observation shape is \(4,\), and the"
+    ):
         line().adapt(sl.gymnasium("CartPole-v1"))
     faulty = sl.gymnasium(Faulty)
     with pytest.raises(

@@ -55,7 +55,7 @@ def test_what_cannot_be_adapted_to_is_refused(
 ) -> None:
     run = str(trained)
     said = refused(capsys, "adapt", run, "--env", "gym:CartPole-v1")
-    assert "gym:CartPole-v1: its observation size is 4" in said
+    assert "gym:CartPole-v1: its observation shape is (4,)" in said
     assert "NAME=VALUE" in refused(capsys, "adapt", run, "--kwargs", "g")
     assert "cannot be made" in refused(capsys, "adapt", run, "--env", "gym:Nowhere-v0")
     said = refused(capsys, "adapt", run, "--kwargs", "colour=3", *SMALL)

@@ -199,7 +199,7 @@ def test_windows_follow_each_other_also_when_they_overlap_with_learning(overlap:
         actor = states[max(i - 1, 0)] if overlap else states[i]
         networks = jax.tree.map(lambda x: x[0], actor.networks)
         learner = program._learner
-        outputs, _ = learner.judged(networks, steps.observation[0], steps.z[0])
+        outputs, _ = learner.outputs_and_value(networks, steps.observation[0], steps.z[0])
         found = learner.distribution.log_prob(outputs, steps.action[0], hyper.action_std)
         np.testing.assert_allclose(found, steps.log_prob[0], rtol=1e-4, atol=1e-5)
     assert (windows[0].action != windows[1].action).any() or (windows[0].z != windows[1].z).any()
@@ -217,7 +217,7 @@ def learnt(kind: type[Program], env: Any, seeds: range) -> tuple[np.ndarray, np.
     if isinstance(program, HostProgram):
         program.close()
     balance, middle = jnp.zeros((1, 4)), jnp.full((1, 2), 0.5)
-    values = jax.vmap(lambda networks: learner.judged(networks, balance, middle)[1][0])
+    values = jax.vmap(lambda networks: learner.outputs_and_value(networks, balance, middle)[1][0])
     episodes = progress.episodes
     returns = np.asarray(episodes.return_sum) / np.asarray(episodes.count)
     return returns, np.asarray(values(state.networks))
@@ -386,3 +386,6 @@ def test_what_a_reset_step_holds_does_not_matter() -> None:
         return after.networks, after.seen, losses
 
     jax.tree.map(np.testing.assert_array_equal, learnt_from(0.0), learnt_from(1.0))
+    nothing, _ = program._learn(state, hyper, steps._replace(real=np.zeros_like(real)))
+    jax.tree.map(np.testing.assert_array_equal, nothing.networks, state.networks)
+    jax.tree.map(np.testing.assert_array_equal, nothing.seen, state.seen)

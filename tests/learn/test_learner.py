@@ -94,7 +94,7 @@ def learn(env: Env, chosen: Method, hyper: Hyper, iterations: int, key: Array) -
 
     def at(z: Array) -> tuple[Array, Array]:
         each = jnp.broadcast_to(z, (seen.shape[0], z.shape[0]))
-        return learner.judged(state.networks, seen, each)
+        return learner.outputs_and_value(state.networks, seen, each)
 
     outputs, values = jax.vmap(at)(zs)
     return Learned(values, outputs, losses)  # type: ignore[arg-type]
@@ -178,7 +178,7 @@ def test_diayn_bonus_drives_skills_to_different_states() -> None:
         state, _ = trained(learner, hyper, key, 200)
         start = jnp.stack([jax.nn.one_hot(0, 3)] * 2)
         skills = jnp.eye(2)
-        outputs, values = learner.judged(state.networks, start, skills)
+        outputs, values = learner.outputs_and_value(state.networks, start, skills)
         return jax.nn.softmax(outputs), values
 
     probability, value = run(jax.random.split(jax.random.key(0), 4))
@@ -252,5 +252,5 @@ def test_critic_of_a_line_knows_z() -> None:
     """Two z's with one observation get two values."""
     state = LINE.init(jax.random.key(0), TINY)
     seen = jnp.ones((2, 4))
-    values = LINE.judged(state.networks, seen, jnp.eye(2))[1]
+    values = LINE.outputs_and_value(state.networks, seen, jnp.eye(2))[1]
     assert values[0] != values[1]

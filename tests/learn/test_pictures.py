@@ -10,10 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from gymnasium.spaces import Box
 from host_probes import Lamp, pool_of
 
 import slackline as sl
 from slackline.envs.api import Discrete
+from slackline.envs.gymnasium import observer, picture_of
 from slackline.errors import SlacklineError
 from slackline.learn import learner as module
 from slackline.learn.collect import Transition
@@ -58,6 +60,28 @@ def test_pictures_come_with_colours_last_in_bytes(colours_first: bool) -> None:
     right = [row.tobytes() == RIGHT.tobytes() for row in did.reached]
     np.testing.assert_array_equal(did.reward, np.logical_not(right))
     pool.close()
+
+
+@pytest.mark.parametrize(
+    ("space", "picture"),
+    [
+        (Box(0, 255, (84, 84), np.uint8), (84, 84, 1)),
+        (Box(0, 255, (1, 84, 80), np.uint8), (84, 80, 1)),
+        (Box(0, 255, (4, 84, 80), np.uint8), (84, 80, 4)),
+        (Box(0, 255, (210, 160, 3), np.uint8), (210, 160, 3)),
+        (Box(0, 2, (19, 19), np.uint8), None),  # a game of Go
+        (Box(0, 255, (7, 7, 3), np.uint8), None),
+        (Box(0, 255, (128,), np.uint8), None),
+        (Box(0.0, 255.0, (84, 84), np.float32), None),
+    ],
+    ids=str,
+)
+def test_what_counts_as_a_picture(space: Any, picture: tuple[int, ...] | None) -> None:
+    assert picture_of(space) == picture
+    seen = np.stack([space.sample(), space.sample()])
+    found = observer(space)(seen)
+    assert found.shape == (2, *(picture or (np.prod(space.shape),)))
+    assert not np.shares_memory(found, seen)
 
 
 @pytest.mark.parametrize("name", ["single", "lop", "diayn_r"])
@@ -114,7 +138,7 @@ def test_gradients_of_a_few_at_a_time_are_those_of_all(
         monkeypatch.setattr(module, "PICTURES", few)
         return jax.jit(learner.gradients)(networks, batch, SMALL)
 
-    whole, parts = found(24), found(8)
+    whole, parts = found(24), found(10)  # eight at a time
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), whole, parts)
     assert max(float(jnp.abs(x).max()) for x in jax.tree.leaves(whole)) > 1e-2
 

@@ -77,8 +77,8 @@ def test_spaces_are_the_games() -> None:
 
 
 @pytest.mark.usefixtures("game")
-def test_no_game_is_cut_short_of_its_end() -> None:
-    """What the suite promises the learner: an episode that is over was terminated."""
+def test_games_end_by_themselves_before_they_are_cut() -> None:
+    """What the suite promises the learner: no episode is truncated early."""
     pool = open_pool(GAME, GAME.default_params(), list(range(16)), 1000)
     pool.reset()
     draw, ended = np.random.default_rng(0), 0

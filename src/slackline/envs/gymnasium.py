@@ -198,8 +198,10 @@ SMALLEST_SIDE = 16
 
 
 def picture_of(space: Any) -> tuple[int, int, int] | None:
-    """(H, W, C) of a space of pictures: bytes in a plane, or in planes first or last."""
+    """(H, W, C) of a space of pictures: all bytes, in a plane, or in planes first or last."""
     if not isinstance(space, library().spaces.Box) or space.dtype != np.uint8:
+        return None
+    if np.min(space.low) != 0 or np.max(space.high) != 255:
         return None
     shape = space.shape
     if len(shape) == 2:
@@ -255,7 +257,7 @@ def observer(space: Any) -> Callable[[Any], np.ndarray]:
     gym, picture = library(), picture_of(space)
     if picture is not None:
         if len(space.shape) == 3 and colours_first(space.shape):
-            return lambda seen: np.ascontiguousarray(np.moveaxis(np.asarray(seen), 1, -1))
+            return lambda seen: np.array(np.moveaxis(np.asarray(seen), 1, -1), order="C")
         return lambda seen: np.array(seen, np.uint8).reshape(len(seen), *picture)
     if isinstance(space, gym.spaces.Box):
         # A copy: a vector made with copy=False writes its next observations over these.

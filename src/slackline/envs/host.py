@@ -179,7 +179,10 @@ class WatchedPool(Pool):
             raise EnvironmentFailed(
                 f"{self.name}: {when} returned an observation that is not finite"
             )
-        return seen if self._sensors is None else seen * np.asarray(self._sensors, np.float32)
+        if self._sensors is None:
+            return seen
+        alive = np.asarray(self._sensors, np.float32).reshape(self._shape[1:])
+        return (seen * alive).astype(self._kind)
 
     def _call(self, when: str, work: Callable[[], Any]) -> Any:
         try:

@@ -22,3 +22,8 @@ def mean(tree: Any, axis: str | None) -> Any:
 
 def least(tree: Any, axis: str | None) -> Any:
     return tree if axis is None else jax.lax.pmin(tree, axis)
+
+
+def largest_divisor(number: int, limit: int) -> int:
+    """How many of `number` things to take at once, at most `limit` and always as many."""
+    return max(n for n in range(1, limit + 1) if number % n == 0)

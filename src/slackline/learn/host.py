@@ -1,4 +1,5 @@
-"""Training on environments of a host: only collecting differs from `program.py`.
+"""Training on environments of a host: how steps are collected differs from `program.py`, and
+nothing of what is done with them.
 
 All copies (seeds × members of an ensemble) step their environments in one pool. A step is one
 compiled call that draws the actions of all of them, and one call of the pool.
@@ -41,8 +42,8 @@ class HostProgram(Program):
         self._env, self._horizon = env, learner.horizon
         super().__init__(learner, hyper, seeds, members)
         self._shape = (len(seeds) * members, hyper.num_envs)
-        self._layout = layout_of(self._shape[0], side_by_side=not learner.sees_pictures)
-        self._act, self._learn = _compiled(self._learner, self._layout)
+        layout = layout_of(self._shape[0], side_by_side=not learner.sees_pictures)
+        self._act, self._learn = _compiled(self._learner, layout)
         self._pool: WatchedPool | None = None
 
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
@@ -141,6 +142,11 @@ def only_real(real: Array, rows: Any) -> Any:
     return jax.lax.cond(jnp.all(flat), lambda rows: rows, replaced, rows)
 
 
+def unless(any_real: Array, learnt: TrainState, before: TrainState) -> TrainState:
+    """What was learnt, unless there was nothing to learn from."""
+    return jax.tree.map(lambda new, old: jnp.where(any_real, new, old), learnt, before)
+
+
 @lru_cache(maxsize=16)
 def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(act, learn) of all copies."""
@@ -154,16 +160,19 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
         z_key, act_key = jax.random.split(jax.random.fold_in(collect_key, t))
         z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
         done = learner.act(state, hyper, act_key, observation, z)
-        if not learner.sees_pictures:
+        if (
+            not learner.sees_pictures or hyper.overlap
+        ):  # what is judged later, a later critic judges
             return z, *done
-        return z, *done, learner.judged(state.networks, observation, z)[1]
+        return z, *done, learner.outputs_and_value(state.networks, observation, z)[1]
 
     def learn(state: TrainState, hyper: Hyper, steps: Transition) -> Any:
         assert steps.real is not None
         samples = learner.judge(state, steps._replace(real=None), hyper)
         samples, seen = only_real(steps.real, (samples, steps.observation))
         one_block = jax.tree.map(lambda x: x[None], samples)
-        return learner.learn(state, one_block, seen, hyper)
+        learnt, losses = learner.learn(state, one_block, seen, hyper)
+        return unless(jnp.any(steps.real), learnt, state._replace(key=learnt.key)), losses
 
     return (
         compiled(

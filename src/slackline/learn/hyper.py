@@ -21,7 +21,7 @@ class Hyper:
     policy_lr: float = 1e-3
     """Adam step size of the policy."""
     critic_lr: float = 1e-3
-    """Adam step size of the critic."""
+    """Adam step size of the critic, where it has a network of its own (on vectors)."""
     discount: float = 0.99
     """Discount factor γ."""
     gae_lambda: float = 1.0
@@ -57,7 +57,7 @@ class Hyper:
     critic_hidden: tuple[int, ...] = (8, 8)
     """Widths of the critic's hidden layers. On pixels the policy's network is the critic's too."""
     channels: tuple[int, ...] = (16, 32, 32)
-    """Pixels only: widths of the convolutional blocks; z decides over the last of them alone."""
+    """Pixels only: widths of the convolutional blocks; anchors share all but the last of them."""
     patch: int = 1
     """Pixels only: squares of so many pixels a side are seen as one, with all their colours."""
     critic_coefficient: float = 1.0

@@ -5,7 +5,6 @@ A2C and PPO are the same iteration; they differ in the surrogate and in epochs Ã
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -193,7 +192,7 @@ class Learner:
         self, state: TrainState, hyper: Hyper, key: Array, observation: Array, z: Array
     ) -> tuple[Array, Array, Array]:
         """(what is stored of an action, the environment's action, its log-probability)"""
-        outputs, _ = self.judged(state.networks, normalised(state.seen, observation), z)
+        outputs, _ = self.outputs_and_value(state.networks, normalised(state.seen, observation), z)
         action = self.distribution.sample(key, outputs, hyper.action_std)
         log_prob = self.distribution.log_prob(outputs, action, hyper.action_std)
         return action, self.distribution.to_env(action), log_prob
@@ -297,28 +296,31 @@ class Learner:
         return Networks(*new, memories), losses  # type: ignore[call-arg]
 
     def gradients(self, networks: Networks, samples: Samples, hyper: Hyper) -> tuple[Any, Losses]:
-        """Of all three losses over the samples (B, ...); of pictures, a few at a time."""
+        """Of all three losses over the samples (B, ...); on CPUs, of a few pictures at a time."""
         num = samples.advantage.shape[0]
-        few = math.gcd(num, PICTURES) if self.sees_pictures else num
+        small_cache = self.sees_pictures and jax.default_backend() == "cpu"
+        few = across.largest_divisor(num, PICTURES) if small_cache else num
         if few == num:
-            return self.slopes(networks, samples, hyper)
+            return self.gradients_of(networks, samples, hyper)
         parts = jax.tree.map(lambda x: x.reshape(num // few, few, *x.shape[1:]), samples)
 
         def add(total: Any, part: Samples) -> tuple[Any, None]:
-            return jax.tree.map(jnp.add, total, self.slopes(networks, part, hyper)), None
+            return jax.tree.map(jnp.add, total, self.gradients_of(networks, part, hyper)), None
 
         first, rest = (jax.tree.map(lambda x, i=i: x[i], parts) for i in (0, slice(1, None)))
-        total, _ = jax.lax.scan(add, self.slopes(networks, first, hyper), rest)
+        total, _ = jax.lax.scan(add, self.gradients_of(networks, first, hyper), rest)
         return jax.tree.map(lambda x: x * (few / num), total)
 
-    def slopes(self, networks: Networks, samples: Samples, hyper: Hyper) -> tuple[Any, Losses]:
+    def gradients_of(
+        self, networks: Networks, samples: Samples, hyper: Hyper
+    ) -> tuple[Any, Losses]:
         """The gradients of policy, critic and auxiliary, and the losses they are of."""
         steps, advantage = samples.step, samples.advantage
         latent, auxiliary = self.method.latent, self.method.auxiliary
 
         def loss(policy: Network, critic: Any) -> tuple[Array, tuple[Losses, Array]]:
             both = networks._replace(policy=policy, critic=critic)
-            outputs, value = self.judged(both, steps.observation, steps.z)
+            outputs, value = self.outputs_and_value(both, steps.observation, steps.z)
             log_prob = self.distribution.log_prob(outputs, steps.action, hyper.action_std)
             if hyper.algorithm == "ppo":
                 surrogate = ppo_surrogate(log_prob, steps.log_prob, advantage, hyper.clip)
@@ -339,7 +341,9 @@ class Learner:
         guess, auxiliary_gradient = jax.value_and_grad(auxiliary_loss)(networks.auxiliary)
         return (*found, auxiliary_gradient), losses._replace(discriminator=guess)
 
-    def judged(self, networks: Networks, observation: Array, z: Array) -> tuple[Array, Array]:
+    def outputs_and_value(
+        self, networks: Networks, observation: Array, z: Array
+    ) -> tuple[Array, Array]:
         """What the distribution takes, (..., num_outputs), from the policy at z, and V(s, z): the
         critic always knows which policy it judges."""
         outputs = self.method.outputs(networks.policy, observation, z)
@@ -350,7 +354,7 @@ class Learner:
 
     def values(self, networks: Networks, observation: Array, z: Array) -> Array:
         """V(s, z) of rows (T, N, ...)."""
-        return self.by_row(lambda row: self.judged(networks, *row)[1], (observation, z))
+        return self.by_row(lambda row: self.outputs_and_value(networks, *row)[1], (observation, z))
 
     def by_row(self, function: Callable[[Any], Array], rows: Any) -> Array:
         """`function` of rows (T, ...), at once or, of pictures, one after the other."""

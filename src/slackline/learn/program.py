@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, PartitionSpec
 
+from slackline.learn.across import largest_divisor
 from slackline.learn.collect import Episodes
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, Losses, TrainState
@@ -73,10 +74,6 @@ def layout_of(copies: int, num_blocks: int = 1, *, side_by_side: bool = True) ->
     seeds = largest_divisor(copies, jax.local_device_count())
     blocks = largest_divisor(num_blocks, jax.local_device_count() // seeds)
     return Layout(seeds, blocks, side_by_side and num_blocks == 1)
-
-
-def largest_divisor(number: int, limit: int) -> int:
-    return max(n for n in range(1, limit + 1) if number % n == 0)
 
 
 SEED, BLOCK, WHOLE = PartitionSpec("seed"), PartitionSpec("seed", "block"), PartitionSpec()

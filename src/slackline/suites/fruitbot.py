@@ -18,7 +18,7 @@ GAME = EnvPoolEnv(
     "FruitbotEasy-v0",
     {"num_levels": LEVELS, "start_level": 0},
     picture=(64, 64, 3),
-    shortest_limit=10**9,  # a game that takes too long is lost, not cut
+    shortest_limit=1000,
 )
 
 

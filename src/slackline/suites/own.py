@@ -53,7 +53,6 @@ PIXELS = replace(
     DISCRETE,
     policy_lr=5e-4,
     epochs=2,
-    minibatches=8,
     normalise_observation=False,
     hidden=(256,),
     critic_coefficient=0.1,
