@@ -5,7 +5,7 @@ constant planes of it. As in `networks`, a convolution whose weights differ from
 convolution with the anchors side by side and a weighted sum.
 
 Written for XLA on CPUs, where it was measured: maxima of neighbours instead of `reduce_window`,
-whose gradient takes as long as all convolutions together; see benchmarks/pixels.py.
+whose gradient is slow; see benchmarks/pixels.py.
 """
 
 from __future__ import annotations

@@ -362,8 +362,8 @@ class Learner:
 
 
 PICTURES = 32
-"""Pictures whose gradient is computed together: with all their layers they fit the cache, and
-twice as many take half as long again each; see benchmarks/pixels.py."""
+"""Pictures whose gradient is computed together on a CPU: more of them, with all their layers, would
+not stay in its cache; see benchmarks/pixels.py."""
 
 
 def normalised(seen: Moments | tuple[()], observation: Array) -> Array:
