@@ -48,11 +48,6 @@ def flops(network: Impala, picture: tuple[int, ...]) -> int:
     return total + sum(2 * int(np.prod(layer.weight.shape[1:])) for layer in network.head.layers)
 
 
-def usual_convolved(x: jax.Array, weight: jax.Array) -> jax.Array:
-    layout = ("NHWC", "HWIO", "NHWC")
-    return jax.lax.conv_general_dilated(x, weight, (1, 1), "SAME", dimension_numbers=layout)
-
-
 def usual_halved(x: jax.Array, axis: int) -> jax.Array:
     """The whole square at the first call."""
     if axis == 2:
@@ -77,7 +72,7 @@ def compiled(function: Callable[..., Any], *arguments: Any, usual: bool = False)
     """Traced now, with either way of writing convolutions and maxima."""
     ours = pixels.convolved, pixels.halved
     if usual:
-        pixels.convolved, pixels.halved = usual_convolved, usual_halved
+        pixels.convolved, pixels.halved = pixels.plain_convolved, usual_halved
     try:
         run = jax.jit(lambda *x: function(*x)).lower(*arguments).compile()
     finally:

@@ -27,6 +27,21 @@ def strict_dtypes() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def procgen_games() -> None:
+    """Skips where the machine cannot draw Procgen's games: Qt wants OpenGL, which pip has not."""
+    pytest.importorskip("envpool", reason="EnvPool is not installed")
+    from slackline.envs.procgen import load_procgen
+    from slackline.errors import SlacklineError
+
+    try:
+        load_procgen()
+    except SlacklineError as error:
+        if "cannot be loaded" not in str(error):
+            raise
+        pytest.skip(str(error))
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _forget_compiled_programs() -> Iterator[None]:
     """Hundreds of them would fill the memory of a small machine; files share hardly any."""

@@ -134,28 +134,28 @@ def convolved(x: Array, weight: Array) -> Array:
         around = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
         windows = np.lib.stride_tricks.sliding_window_view(around, (3, 3), axis=(1, 2))  # type: ignore[call-overload]
         return np.tensordot(windows, weight, axes=([4, 5, 3], [0, 1, 2]))  # type: ignore[return-value]
-    return (_on_cpu if jax.default_backend() == "cpu" else _convolved)(x, weight)
+    return (_on_cpu if jax.default_backend() == "cpu" else plain_convolved)(x, weight)
 
 
-def _convolved(x: Array, weight: Array) -> Array:
+def plain_convolved(x: Array, weight: Array) -> Array:
     layout = ("NHWC", "HWIO", "NHWC")
     around = ((1, 1), (1, 1))
     return jax.lax.conv_general_dilated(x, weight, (1, 1), around, dimension_numbers=layout)
 
 
-_on_cpu = jax.custom_vjp(_convolved)
+_on_cpu = jax.custom_vjp(plain_convolved)
 
 
 def _slopes(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
     """Both gradients as convolutions in the layout above: within loops on CPUs, XLA is twenty to
     forty times slower at the one of the weights that it would write itself."""
     x, weight = kept
-    of_x = _convolved(slope, weight[::-1, ::-1].swapaxes(2, 3))
-    of_weight = _convolved(x.transpose(3, 1, 2, 0), slope.transpose(1, 2, 0, 3))
+    of_x = plain_convolved(slope, weight[::-1, ::-1].swapaxes(2, 3))
+    of_weight = plain_convolved(x.transpose(3, 1, 2, 0), slope.transpose(1, 2, 0, 3))
     return of_x, of_weight.transpose(1, 2, 0, 3)
 
 
-_on_cpu.defvjp(lambda x, weight: (_convolved(x, weight), (x, weight)), _slopes)
+_on_cpu.defvjp(lambda x, weight: (plain_convolved(x, weight), (x, weight)), _slopes)
 
 
 def halved(x: Array, axis: int) -> Array:

@@ -16,13 +16,7 @@ envpool: Any = pytest.importorskip("envpool", reason="EnvPool is not installed")
 
 
 def pool(num_envs: int = 32, **options: Any) -> Any:
-    """EnvPool is imported by now, and has found no Qt unless the machine has its own."""
-    try:
-        load_procgen()
-    except SlacklineError as error:
-        if "cannot be loaded" not in str(error):
-            raise
-        pytest.skip(str(error))
+    """EnvPool was imported first, and has found no Qt unless the machine has its own."""
     return envpool.make(
         *("FruitbotEasy-v0", "gymnasium"), num_envs=num_envs, num_threads=1, seed=0, **options
     )
@@ -40,6 +34,7 @@ def first_frames(**options: Any) -> dict[int, bytes]:
     return found
 
 
+@pytest.mark.usefixtures("procgen_games")
 def test_fruitbot_runs() -> None:
     env = pool(4)
     frames, _ = env.reset()
@@ -52,6 +47,7 @@ def test_fruitbot_runs() -> None:
     env.close()
 
 
+@pytest.mark.usefixtures("procgen_games")
 def test_levels_are_those_asked_for() -> None:
     """A level's number decides its first picture; two ranges have no level in common."""
     some = first_frames(num_levels=10, start_level=0)
@@ -62,6 +58,7 @@ def test_levels_are_those_asked_for() -> None:
     assert not set(some.values()) & set(others.values())
 
 
+@pytest.mark.usefixtures("procgen_games")
 def test_one_level_is_one_level() -> None:
     assert set(first_frames(num_levels=1, start_level=7)) == {7}
 

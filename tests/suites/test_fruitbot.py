@@ -13,26 +13,12 @@ import pytest
 import slackline as sl
 from slackline.cli import run
 from slackline.envs.host import HostParams, open_pool
-from slackline.envs.procgen import load_procgen
-from slackline.errors import SlacklineError
 from slackline.paper import paper_average, paper_score
 from slackline.pixels import Impala
 from slackline.suites.fruitbot import CPU, GAME, PAPER, SUITE
 from slackline.suites.suite import TRAIN
 
 TINY = replace(CPU, num_envs=4, num_steps=8, minibatches=2, channels=(4, 4, 4), patch=4)
-
-
-@pytest.fixture
-def game() -> None:
-    """Where the machine can play it at all."""
-    pytest.importorskip("envpool", reason="EnvPool is not installed")
-    try:
-        load_procgen()
-    except SlacklineError as error:
-        if "cannot be loaded" not in str(error):
-            raise
-        pytest.skip(str(error))
 
 
 def test_the_papers_rows_and_table() -> None:
@@ -55,7 +41,7 @@ def levels_seen(params: HostParams) -> set[int]:
     return {int(level) for _ in range(3) for level in pool.pool.reset()[1]["level_seed"]}
 
 
-@pytest.mark.usefixtures("game")
+@pytest.mark.usefixtures("procgen_games")
 @pytest.mark.parametrize("variation", [TRAIN, *SUITE.variations], ids=lambda v: v.name)
 def test_levels_are_those_of_the_variation(variation: Any) -> None:
     first = 0 if variation is TRAIN else int(variation.name.removeprefix("Levels"))
@@ -64,7 +50,7 @@ def test_levels_are_those_of_the_variation(variation: Any) -> None:
     assert len(found) > 5
 
 
-@pytest.mark.usefixtures("game")
+@pytest.mark.usefixtures("procgen_games")
 def test_spaces_are_the_games() -> None:
     real = sl.envpool("FruitbotEasy-v0", num_levels=10)
     for what in ("observation_size", "picture", "action"):
@@ -76,7 +62,7 @@ def test_spaces_are_the_games() -> None:
     pool.close()
 
 
-@pytest.mark.usefixtures("game")
+@pytest.mark.usefixtures("procgen_games")
 def test_games_end_by_themselves_before_they_are_cut() -> None:
     """What the suite promises the learner: no episode is truncated early."""
     pool = open_pool(GAME, GAME.default_params(), list(range(16)), 1000)
@@ -90,7 +76,7 @@ def test_games_end_by_themselves_before_they_are_cut() -> None:
     pool.close()
 
 
-@pytest.mark.usefixtures("game")
+@pytest.mark.usefixtures("procgen_games")
 def test_a_line_is_trained_saved_and_adapted(tmp_path: Path) -> None:
     lines = sl.train_seeds("fruitbot", "lop", seeds=2, steps=64, hyper=TINY, out=tmp_path / "run")
     policy = sl.load(tmp_path / "run", seed=1).policy
@@ -102,7 +88,7 @@ def test_a_line_is_trained_saved_and_adapted(tmp_path: Path) -> None:
     assert np.isfinite(found.scores).all()
 
 
-@pytest.mark.usefixtures("game")
+@pytest.mark.usefixtures("procgen_games")
 def test_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
     small = ["--hyper.num-envs", "4", "--hyper.num-steps", "8", "--hyper.channels", "4", "4"]

@@ -160,11 +160,10 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
         z_key, act_key = jax.random.split(jax.random.fold_in(collect_key, t))
         z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
         done = learner.act(state, hyper, act_key, observation, z)
-        if (
-            not learner.sees_pictures or hyper.overlap
-        ):  # what is judged later, a later critic judges
-            return z, *done
-        return z, *done, learner.outputs_and_value(state.networks, observation, z)[1]
+        # With overlap a later critic judges, and it must judge all of the window.
+        if learner.sees_pictures and not hyper.overlap:
+            done = *done, learner.outputs_and_value(state.networks, observation, z)[1]
+        return z, *done
 
     def learn(state: TrainState, hyper: Hyper, steps: Transition) -> Any:
         assert steps.real is not None
