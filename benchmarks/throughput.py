@@ -43,16 +43,16 @@ def env_only(budget: float) -> Contender:
     suite, latent = sl.suite(SUITE), sl.method("single").latent
     params, hyper = suite.jax_env.default_params(), suite.hyper
 
-    def act(key: jax.Array, observation: jax.Array, _: jax.Array) -> tuple[Any, Any, Any]:
-        num = observation.shape[0]
-        action = (jax.random.uniform(key, (num,)) < 0.5).astype(jnp.int32)
-        return action, action, jnp.zeros(num)
+    def act(draw: jax.Array, observation: jax.Array, _: jax.Array) -> tuple[Any, Any, Any]:
+        action = (draw < 0.5).astype(jnp.int32)
+        return action, action, jnp.zeros(observation.shape[0])
 
     def iterate(carry: tuple[Running, jax.Array]) -> tuple[Running, jax.Array]:
         running, key = carry
-        key, collect_key = jax.random.split(key)
+        key, act_key, collect_key = jax.random.split(key, 3)
+        draws = jax.random.uniform(act_key, (hyper.num_steps, hyper.num_envs))
         running, _, _ = collect(
-            collect_key, running, act, suite.jax_env, params, latent, suite.horizon, hyper.num_steps
+            collect_key, running, act, draws, suite.jax_env, params, latent, suite.horizon
         )
         return running, key
 

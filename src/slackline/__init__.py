@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from slackline.errors import Interrupted, SlacklineError
+from slackline.xla import compile_loops_whole
 
 if TYPE_CHECKING:
     from slackline.adapt.adapter import Adapter, GridAdapter
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from slackline.suites import suite
     from slackline.suites.suite import Suite, Variation
     from slackline.training import load, train, train_seeds
+
+compile_loops_whole()
 
 # JAX takes a second to import, so names are fetched from their homes on first use.
 _HOMES = {

@@ -170,7 +170,13 @@ def halved(x: Array, axis: int) -> Array:
     pairs = x.reshape(*x.shape[:axis], -1, 2, *x.shape[axis + 1 :])
     even, odd = at(pairs, 0, axis + 1), at(pairs, 1, axis + 1)
     after = library.concatenate([at(even, slice(1, None)), at(odd, slice(-1, None))], axis=axis)
-    return library.maximum(library.maximum(even, odd), after)
+
+    # Not `maximum`: its gradient asks which of the two equals the result, and where XLA computes
+    # these anew, differently rounded, the answer can be neither.
+    def larger(a: Array, b: Array) -> Array:
+        return library.where(a >= b, a, b)
+
+    return larger(larger(even, odd), after)
 
 
 def in_patches(picture: Array, channels: int) -> Array:

@@ -197,13 +197,14 @@ def test_a_bad_drawing_is_refused(drawing: str, message: str) -> None:
 def test_the_rollout_cuts_at_the_horizon() -> None:
     """An agent that only walks up is truncated, not terminated, after 100 steps at −100."""
 
-    def up(key: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
+    def up(noise: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
         action = jnp.zeros(observation.shape[0], jnp.int32)
         return action, action, jnp.zeros(observation.shape[0])
 
     key, params = jax.random.key(0), ENV.default_params()
     running = start(key, ENV, params, Point(), 2)
-    _, steps, episodes = collect(key, running, up, ENV, params, Point(), SUITE.horizon, 150)
+    no_noise = jnp.zeros((150, 2))
+    _, steps, episodes = collect(key, running, up, no_noise, ENV, params, Point(), SUITE.horizon)
     ends = np.argwhere(np.asarray(steps.truncated[:, 0]))[:, 0].tolist()
     assert ends == [99]
     assert not steps.terminated.any()

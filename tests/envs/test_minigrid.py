@@ -257,14 +257,15 @@ def test_reward_is_the_real_one_at_every_step(rooms: int) -> None:
 def test_every_maze_has_its_own_time() -> None:
     """In training and in adaptation: 20 steps a room, cut there and not terminated."""
 
-    def turn(key: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
+    def turn(noise: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
         action = jnp.full(observation.shape[0], LEFT)
         return action, action, jnp.zeros(observation.shape[0])
 
+    no_noise = jnp.zeros((100, 2))
     for rooms in (2, 4):
         params = generate(0, rooms, 5)
         running = start(KEY, ENV, params, Point(), 2)
-        _, steps, ended = collect(KEY, running, turn, ENV, params, Point(), SUITE.horizon, 100)
+        _, steps, ended = collect(KEY, running, turn, no_noise, ENV, params, Point(), SUITE.horizon)
         cut = np.arange(1, 101) % (20 * rooms) == 0
         np.testing.assert_array_equal(steps.truncated, np.stack([cut, cut], axis=1))
         assert not np.asarray(steps.terminated).any()

@@ -16,12 +16,13 @@ from slackline.methods.latent import Interval
 
 NUM_ENVS, NUM_STEPS, HORIZON = 5, 40, 4
 ENV, LATENT = Counting(), Interval()
+NOISE = jnp.arange(NUM_STEPS * NUM_ENVS).reshape(NUM_STEPS, NUM_ENVS) / 7.0
 
 
-def act(key: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
+def act(noise: Array, observation: Array, z: Array) -> tuple[Array, Array, Array]:
     """The stored action tells what the policy was shown; the environment's is 0."""
     shown = jnp.concatenate([observation, z], axis=-1)
-    return shown, jnp.zeros(observation.shape[0], jnp.int32), shown[:, 0]
+    return shown, jnp.zeros(observation.shape[0], jnp.int32), noise
 
 
 run = jax.jit(
@@ -31,8 +32,8 @@ run = jax.jit(
         env=ENV,
         params=ENV.default_params(),
         latent=LATENT,
+        noise=NOISE,
         horizon=HORIZON,
-        num_steps=NUM_STEPS,
     )
 )
 
@@ -94,7 +95,7 @@ def test_policy_is_shown_what_is_stored(
     _, _, steps, _ = collected
     shown = np.concatenate([steps.observation, steps.z], axis=-1)
     np.testing.assert_array_equal(steps.action, shown)
-    np.testing.assert_array_equal(steps.log_prob, steps.observation[..., 0])
+    np.testing.assert_array_equal(steps.log_prob, NOISE)  # each row of it once, in its order
 
 
 def test_terminated_and_truncated_are_told_apart(

@@ -14,12 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from probes import DISCOUNT, PROBES, Aim, Idle, Table, Tabular
-from scipy import optimize
+from scipy import optimize, stats
 
 from slackline.envs.api import Array, Env
 from slackline.envs.cartpole import CartPole
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, Losses, TrainState
+from slackline.learn.learner import Learner, Losses, TrainState, shuffle
 from slackline.methods.catalogue import CATALOGUE, method
 from slackline.methods.method import Method
 
@@ -254,3 +254,20 @@ def test_critic_of_a_line_knows_z() -> None:
     seen = jnp.ones((2, 4))
     values = LINE.outputs_and_value(state.networks, seen, jnp.eye(2))[1]
     assert values[0] != values[1]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 6, 64, 2048, 2**16 + 3])
+def test_a_shuffle_has_everything_once(size: int) -> None:
+    orders = [np.asarray(shuffle(jax.random.key(i), size)) for i in (0, 1)]
+    for order in orders:
+        np.testing.assert_array_equal(np.sort(order), np.arange(size))
+    if size > 10:
+        assert (orders[0] != orders[1]).mean() > 0.9
+
+
+def test_all_orders_are_equally_likely() -> None:
+    keys = jax.random.split(jax.random.key(3), 24_000)
+    orders = np.asarray(jax.vmap(lambda key: shuffle(key, 4))(keys))
+    _, counts = np.unique(orders, axis=0, return_counts=True)
+    assert len(counts) == 24
+    assert stats.chisquare(counts).pvalue > 1e-4

@@ -51,7 +51,8 @@ class Episodes(NamedTuple):
 
 
 Act = Callable[[Array, Array, Array], tuple[Array, Array, Array]]
-"""(key, observations (N, ...), z (N, size)) -> (stored actions, environment actions, log-probs)"""
+"""(noise (N, ...), observations (N, ...), z (N, size)) -> (stored actions, environment actions,
+log-probs)"""
 
 
 def start(key: Array, env: Env, params: Params, latent: Latent, num_envs: int) -> Running:
@@ -72,18 +73,20 @@ def collect(
     key: Array,
     running: Running,
     act: Act,
+    noise: Array,
     env: Env,
     params: Params,
     latent: Latent,
     horizon: int,
-    num_steps: int,
 ) -> tuple[Running, Transition, Episodes]:
-    """Step every environment `num_steps` times; where an episode ends, one with a new z begins."""
-    num_envs, limit = running.elapsed.shape[0], env.time_limit(params, horizon)
+    """Step every environment once for each row of noise (T, N, ...), which is what `act` needs of
+    chance; where an episode ends, one with a new z begins."""
+    num_steps, num_envs = noise.shape[:2]
+    limit = env.time_limit(params, horizon)
 
-    def step(running: Running, key: Array) -> tuple[Running, tuple[Transition, Episodes]]:
-        act_key, step_key, start_key = jax.random.split(key, 3)
-        action, env_action, log_prob = act(act_key, running.observation, running.z)
+    def step(running: Running, chance: Any) -> tuple[Running, tuple[Transition, Episodes]]:
+        (step_key, start_key), noise = chance
+        action, env_action, log_prob = act(noise, running.observation, running.z)
         step_keys = jax.random.split(step_key, num_envs)
         next_observation, env_state, reward, terminated = jax.vmap(
             env.step, in_axes=(0, 0, 0, None)
@@ -120,7 +123,8 @@ def collect(
         running = jax.lax.cond(jnp.any(done), restart, lambda stepped: stepped, stepped)
         return running, (transition, ended)
 
-    running, (transitions, ended) = jax.lax.scan(step, running, jax.random.split(key, num_steps))
+    keys = jax.random.split(key, (num_steps, 2))
+    running, (transitions, ended) = jax.lax.scan(step, running, (keys, noise))
     sums = jax.tree.map(lambda x: jnp.sum(x, axis=0), ended)
     return running, transitions, sums._replace(sound=jnp.sum(jnp.cumprod(ended.sound)))
 

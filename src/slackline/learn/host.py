@@ -159,7 +159,8 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
         _, collect_key, _ = jax.random.split(state.key, 3)
         z_key, act_key = jax.random.split(jax.random.fold_in(collect_key, t))
         z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
-        done = learner.act(state, hyper, act_key, observation, z)
+        noise = learner.distribution.noise(act_key, (len(fresh),))
+        done = learner.act(state, hyper, noise, observation, z)
         # With overlap a later critic judges, and it must judge all of the window.
         if learner.sees_pictures and not hyper.overlap:
             done = *done, learner.outputs_and_value(state.networks, observation, z)[1]

@@ -177,23 +177,24 @@ class Learner:
         self, key: Array, running: Running, state: TrainState, hyper: Hyper
     ) -> tuple[Running, Transition, Episodes]:
         assert isinstance(self.env, Env)
+        key, act_key = jax.random.split(key)
         return collect(
             key,
             running,
             partial(self.act, state, hyper),
+            self.distribution.noise(act_key, (hyper.num_steps, hyper.envs_per_block)),
             self.env,
             self.env.default_params(),
             self.method.latent,
             self.horizon,
-            hyper.num_steps,
         )
 
     def act(
-        self, state: TrainState, hyper: Hyper, key: Array, observation: Array, z: Array
+        self, state: TrainState, hyper: Hyper, noise: Array, observation: Array, z: Array
     ) -> tuple[Array, Array, Array]:
         """(what is stored of an action, the environment's action, its log-probability)"""
         outputs, _ = self.outputs_and_value(state.networks, normalised(state.seen, observation), z)
-        action = self.distribution.sample(key, outputs, hyper.action_std)
+        action = self.distribution.sample(noise, outputs, hyper.action_std)
         log_prob = self.distribution.log_prob(outputs, action, hyper.action_std)
         return action, self.distribution.to_env(action), log_prob
 
@@ -269,9 +270,7 @@ class Learner:
 
         def shuffled(key: Array) -> Array:
             """For one epoch, which rows of each block every minibatch takes: (M, blocks, size/M)"""
-            orders = jax.vmap(lambda k: jax.random.permutation(k, size))(
-                self.keys_of_blocks(key, hyper)
-            )
+            orders = jax.vmap(lambda k: shuffle(k, size))(self.keys_of_blocks(key, hyper))
             return jnp.moveaxis(orders.reshape(blocks, hyper.minibatches, -1), 0, 1)
 
         chosen = jax.vmap(shuffled)(jax.random.split(key, hyper.epochs))
@@ -307,8 +306,9 @@ class Learner:
         def add(total: Any, part: Samples) -> tuple[Any, None]:
             return jax.tree.map(jnp.add, total, self.gradients_of(networks, part, hyper)), None
 
-        first, rest = (jax.tree.map(lambda x, i=i: x[i], parts) for i in (0, slice(1, None)))
-        total, _ = jax.lax.scan(add, self.gradients_of(networks, first, hyper), rest)
+        shapes = jax.eval_shape(self.gradients_of, networks, samples, hyper)
+        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        total, _ = jax.lax.scan(add, nothing, parts)
         return jax.tree.map(lambda x: x * (few / num), total)
 
     def gradients_of(
@@ -375,6 +375,20 @@ def one_by_one(function: Callable[[Any], Any], blocks: Any) -> Any:
     if jax.tree.leaves(blocks)[0].shape[0] == 1:  # nothing to loop over
         return jax.tree.map(lambda x: x[None], function(jax.tree.map(lambda x: x[0], blocks)))
     return jax.lax.map(function, blocks)
+
+
+def shuffle(key: Array, size: int) -> Array:
+    """0, …, size − 1 in random order.
+
+    As `jax.random.permutation`, in a tenth of the time: one sort of plain numbers, random in their
+    upper bits, whose lower bits say where they came from. (What is equal above, two numbers in
+    2 ** (32 − lower), stays in order.)
+    """
+    lower = (size - 1).bit_length()
+    if lower > 16:
+        return jax.random.permutation(key, size)
+    numbers = jax.random.bits(key, (size,)) << lower | jnp.arange(size, dtype=jnp.uint32)
+    return (jnp.sort(numbers, stable=False) & jnp.uint32(2**lower - 1)).astype(jnp.int32)
 
 
 def merge_blocks(x: Array) -> Array:

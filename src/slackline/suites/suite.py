@@ -5,10 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from slackline.envs.api import Env, Params
 from slackline.envs.host import HostEnv
@@ -114,8 +116,14 @@ class Suite:
 
     def params_of(self, variations: Sequence[Variation]) -> Params:
         """The parameters of several variations as one pytree, stacked along a leading axis V."""
-        changed = [variation.apply(self.env.default_params()) for variation in variations]
-        return jax.tree.map(lambda *leaves: jnp.stack(list(map(jnp.asarray, leaves))), *changed)
+        own = self._by_name()
+
+        def changed(variation: Variation) -> Params:
+            if own.get(variation.name) is variation:
+                return _params_of_own(self, variation.name)
+            return _params_of(self, variation)  # somebody's, who may change their mind
+
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *map(changed, variations))
 
     def preset(self, name: str) -> Hyper:
         """Hyper-parameters by name; "paper" are the suite's own."""
@@ -126,7 +134,21 @@ class Suite:
 
     def variation(self, name: str) -> Variation:
         """Look a variation up by name; "Train" is the training environment."""
-        by_name = {v.name: v for v in (*self.variations, *self.extras, TRAIN)}
+        by_name = self._by_name()
         if name not in by_name:
             raise unknown(f"variation of {self.name}", name, by_name)
         return by_name[name]
+
+    def _by_name(self) -> dict[str, Variation]:
+        return {v.name: v for v in (*self.variations, *self.extras, TRAIN)}
+
+
+@lru_cache(maxsize=256)
+def _params_of_own(suite: Suite, name: str) -> Params:
+    """Of one of the suite's own variations; a robot's take a while to make."""
+    return _params_of(suite, suite.variation(name))
+
+
+def _params_of(suite: Suite, variation: Variation) -> Params:
+    params = variation.apply(suite.env.default_params())
+    return jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), params)

@@ -1,0 +1,52 @@
+"""The one flag XLA is given."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from slackline.xla import OPTION, compile_loops_whole
+
+
+@pytest.mark.parametrize("before", ["", "--xla_cpu_max_isa=AVX2"])
+def test_the_flag_is_added_once_to_what_is_there(
+    before: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XLA_FLAGS", before)
+    compile_loops_whole()
+    once = os.environ["XLA_FLAGS"]
+    assert once.startswith(before or "--")
+    assert once.count(OPTION) == 1
+    compile_loops_whole()
+    assert os.environ["XLA_FLAGS"] == once
+
+
+def test_what_the_user_says_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = f"--xla_backend_extra_options={OPTION}=5"
+    monkeypatch.setenv("XLA_FLAGS", own)
+    compile_loops_whole()
+    assert os.environ["XLA_FLAGS"] == own
+
+
+KERNELS = """
+import slackline, jax
+def chain(x):
+    return jax.lax.fori_loop(0, 9, lambda i, x: jax.numpy.sin(x) * x[::-1], x)
+print(jax.jit(chain).lower(jax.numpy.ones(4096)).compile().as_text())
+"""
+
+
+@pytest.mark.parametrize("flags", ["", f"--xla_backend_extra_options={OPTION}=0"])
+def test_xla_understands_it(flags: str) -> None:
+    """A loop over more than the usual thousand bytes is one call, and is not when told so."""
+    done = subprocess.run(
+        [sys.executable, "-c", KERNELS],
+        env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ("xla_cpu_small_call" in done.stdout) == (not flags)
