@@ -4,11 +4,17 @@ env_only   bare stepping with random actions, by block size; its best block is t
 rollout    the training code's own collecting: acting, stepping, resetting, keeping
 bound      env_only's time for the steps of an iteration, plus the bare matrix products of its
            update (policy and critic, forward and backward), sharing devices as training does
-evaluate   16 variations × 10 candidates as one program
+evaluate   16 variations × 10 candidates as one program, and a fresh episode of each winner
+adapt      the same with the suite's protocol: as many fresh episodes as it has
+
+Everything is compared with bare stepping of our physics and of Brax's own.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -34,6 +40,7 @@ from slackline.networks import MLP, init_mlp
 from slackline.suites.suite import Suite
 
 BLOCKS = (32, 64, 128, 256, 512)
+BRAX_BLOCKS = (64, 128, 256)
 
 
 def repeated(run: Callable[..., Any], state: Any) -> Callable[[int], Any]:
@@ -54,33 +61,57 @@ def loop(body: Callable[[Any], Any]) -> Callable[[Any, jax.Array], Any]:
     return many
 
 
-def env_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
-    """An iteration's steps of bare physics with random actions: no policy, nothing kept."""
-    env, layout = suite.jax_env, layout_of(1, hyper.num_blocks)
-    params, size = env.default_params(), suite.jax_env.action.size  # type: ignore[union-attr]
+def bare(
+    reset: Callable[[Any], Any], step: Callable[..., Any], size: int, hyper: Hyper, budget: float
+) -> Contender:
+    """An iteration's steps of physics with random actions: no policy, nothing kept."""
+    layout = layout_of(1, hyper.num_blocks)
 
     def begin(keys: jax.Array) -> Any:
         def block(key: jax.Array) -> Any:
-            keys = jax.random.split(key, hyper.envs_per_block)
-            return key, jax.vmap(env.reset, in_axes=(0, None))(keys, params)[1]
+            return key, jax.vmap(reset)(jax.random.split(key, hyper.envs_per_block))
 
         return jax.lax.map(block, keys[0])
 
     def rollout(blocks: Any) -> Any:
-        def step(carry: Any, _: None) -> tuple[Any, None]:
+        def act(carry: Any, _: None) -> tuple[Any, None]:
             key, state = carry
             key, act_key = jax.random.split(key)
             action = jax.random.uniform(act_key, (hyper.envs_per_block, size), minval=-1.0)
-            step = jax.vmap(env.step, in_axes=(None, 0, 0, None))
-            return (key, step(key, state, action, params)[1]), None
+            return (key, jax.vmap(step)(state, action)), None
 
-        return jax.lax.map(lambda b: jax.lax.scan(step, b, None, hyper.num_steps)[0], blocks)
+        return jax.lax.map(lambda b: jax.lax.scan(act, b, None, hyper.num_steps)[0], blocks)
 
     keys = jax.random.split(jax.random.key(0), (1, hyper.num_blocks))
     split = PartitionSpec("block")
     state = compiled(begin, layout, (BLOCK,), split)(keys)
     run = compiled(loop(rollout), layout, (split, WHOLE), split, run_long=True)
     return Contender(repeated(run, state), hyper.steps_per_iteration, budget)
+
+
+def env_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
+    """Our physics."""
+    env = suite.jax_env
+    params, size = env.default_params(), env.action.size  # type: ignore[union-attr]
+
+    def step(state: Any, action: jax.Array) -> Any:
+        return env.step(jax.random.key(0), state, action, params)[1]
+
+    return bare(lambda key: env.reset(key, params)[1], step, size, hyper, budget)
+
+
+def brax_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
+    """Brax's own engine, stepped alike: what the aims were set against."""
+    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
+        warnings.simplefilter("ignore")
+        from brax.envs import get_environment
+
+        env = get_environment(suite.name, backend="spring")
+
+    def reset(key: jax.Array) -> Any:
+        return env.reset(key).pipeline_state
+
+    return bare(reset, env.pipeline_step, env.action_size, hyper, budget)
 
 
 def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender:
@@ -161,40 +192,49 @@ def update_bound(suite: Suite, method: str, hyper: Hyper, budget: float) -> Cont
     return Contender(repeated(run, jnp.zeros(layout.blocks)), hyper.steps_per_iteration, budget)
 
 
-def evaluation(suite: Suite, rounds: int) -> dict[str, float]:
+def evaluation(suite: Suite, rounds: int, score_episodes: int = 1) -> dict[str, float]:
     """Whole episodes of an untrained line on the sixteen variations, ten candidates each."""
     config = replace(suite.presets["fast"], num_envs=64, num_steps=8)
     line = sl.train(suite.name, "lop", steps=512, hyper=config)
     variations = suite.variations[:16]
-    adapt = partial(sl.adapt_many, [line], variations, 10, 1, 1)
+    adapt = partial(sl.adapt_many, [line], variations, 10, 1, score_episodes)
     compiling = seconds(adapt)
     best = min(seconds(adapt) for _ in range(rounds))
-    steps = suite.horizon * len(variations) * 11
+    steps = suite.horizon * len(variations) * (10 + score_episodes)
     return {"seconds": best, "compile_seconds": compiling, "steps_per_second": steps / best}
 
 
 def measure(name: str, budget: float, rounds: int) -> dict[str, Any]:
     suite = sl.suite(name)
     hyper = suite.hyper
-    bare = {b: env_only(suite, replace(hyper, block=b), budget) for b in BLOCKS}
+    ours = {b: env_only(suite, replace(hyper, block=b), budget) for b in BLOCKS}
+    brax = {b: brax_only(suite, replace(hyper, block=b), budget) for b in BRAX_BLOCKS}
     collecting = rollout(suite, "single", hyper, budget)
     single, lop = (training(suite, method, hyper, budget) for method in ("single", "lop"))
     matmul = update_bound(suite, "single", hyper, budget)
-    take_turns([*bare.values(), collecting, single, lop, matmul], rounds)
-    best = min(bare.values(), key=lambda contender: contender.seconds_each)
-    bound = best.seconds_each + matmul.seconds_each
+    take_turns([*ours.values(), *brax.values(), collecting, single, lop, matmul], rounds)
     evaluate = evaluation(suite, rounds)
+    adapt = evaluation(suite, rounds, suite.protocol.score_episodes)
+
+    def ratios(bare: dict[int, Contender]) -> dict[str, float]:
+        best = min(bare.values(), key=lambda contender: contender.seconds_each)
+        bound = best.seconds_each + matmul.seconds_each
+        return {
+            "rollout_over_env_only": collecting.speed / best.speed,
+            "training_over_bound": bound / single.seconds_each,
+            "evaluate_over_env_only": evaluate["steps_per_second"] / best.speed,
+            "adapt_over_env_only": adapt["steps_per_second"] / best.speed,
+        }
+
     return {
-        "env_only": {str(block): contender.result() for block, contender in bare.items()},
+        "env_only": {str(block): contender.result() for block, contender in ours.items()},
+        "brax_env_only": {str(block): contender.result() for block, contender in brax.items()},
         "rollout": collecting.result(),
         "single": single.result(),
         "lop": lop.result(),
         "update_matmul_seconds": matmul.seconds_each,
         "evaluate": evaluate,
-        "ratios": {
-            "rollout_over_env_only": collecting.speed / best.speed,
-            "training_over_bound": bound / single.seconds_each,
-            "lop_cost_over_single": lop.seconds_each / single.seconds_each,
-            "evaluate_over_env_only": evaluate["steps_per_second"] / best.speed,
-        },
+        "adapt": adapt,
+        "lop_cost_over_single": lop.seconds_each / single.seconds_each,
+        "ratios": {"to_our_physics": ratios(ours), "to_brax": ratios(brax)},
     }

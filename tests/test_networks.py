@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from probes import properties
 
-from slackline.networks import MLP, Layer, init_mlp
+from slackline.networks import MLP, Layer, drawn_together, init_mlp
 
 SIZES = (3, 5, 4, 2)
 
@@ -125,3 +125,15 @@ def test_anchors_layers_and_tensors_are_independent() -> None:
 def test_layers_keep_strict_dtypes(strict_dtypes: None) -> None:
     network = init_mlp(jax.random.key(0), SIZES, 2)
     assert network(jnp.ones((2, 3)), jnp.full((2, 2), 0.5)).dtype == jnp.float32
+
+
+def test_anchors_can_start_alike() -> None:
+    anchors = init_mlp(jax.random.key(0), (30, 40, 5), 3)
+    jax.tree.map(np.testing.assert_array_equal, drawn_together(anchors, 1.0), anchors)
+    for x in jax.tree.leaves(drawn_together(anchors, 0.0)):
+        np.testing.assert_array_equal(x, np.broadcast_to(x[:1], x.shape))
+    first, *others = drawn_together(anchors, 0.6).layers[0].weight
+    for other in others:
+        correlation = np.corrcoef(np.ravel(first), np.ravel(other))[0, 1]
+        np.testing.assert_allclose(correlation, 0.8, atol=0.05)
+        np.testing.assert_allclose(np.std(other), np.std(first), rtol=0.1)

@@ -108,6 +108,17 @@ def mix(anchors: Any, coefficients: Array) -> Any:
     )
 
 
+def drawn_together(anchors: Any, apart: float | Array) -> Any:
+    """Independent anchors θ_k made alike: √(1 − a²) θ_1 + a θ_k. a = 1 leaves them alone, a = 0
+    makes them equal; the size of their numbers stays."""
+    return jax.tree.map(
+        lambda x: jnp.concatenate(
+            [x[:1], jnp.sqrt(1.0 - jnp.square(apart)) * x[:1] + apart * x[1:]]
+        ),
+        anchors,
+    )
+
+
 def relu(x: Array) -> Array:
     return np.maximum(x, 0.0) if isinstance(x, np.ndarray) else jax.nn.relu(x)  # type: ignore[return-value]
 

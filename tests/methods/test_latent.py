@@ -69,6 +69,23 @@ def test_simplex_is_sampled_flat(num: int) -> None:
         assert stats.kstest(component, stats.beta(1, num - 1).cdf).pvalue > 1e-4
 
 
+@pytest.mark.parametrize("concentration", [0.3, 4.0])
+def test_simplex_is_sampled_as_concentrated_as_told(concentration: float) -> None:
+    """z_1 follows Beta(α, (N − 1) α); what adaptation tries stays spread over all of it."""
+    latent = Simplex(3, concentration=concentration)
+    z = np.asarray(latent.sample(jax.random.key(7), 20_000), np.float64)
+    np.testing.assert_allclose(z.sum(axis=-1), 1.0, rtol=1e-5)
+    for component in z.T:
+        law = stats.beta(concentration, 2 * concentration)
+        assert stats.kstest(component, law.cdf).pvalue > 1e-4
+    np.testing.assert_array_equal(latent.candidates(20), Simplex(3).candidates(20))
+
+
+def test_an_impossible_concentration_is_refused() -> None:
+    with pytest.raises(SlacklineError, match=r"concentration is 0; .*0\.01"):
+        Simplex(2, concentration=0)
+
+
 @pytest.mark.parametrize("latent", [Interval(), Bezier(3)], ids=repr)
 def test_interval_is_sampled_flat(latent: Latent) -> None:
     z = np.asarray(latent.sample(jax.random.key(0), 20_000))[:, 0]

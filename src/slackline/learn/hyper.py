@@ -54,6 +54,9 @@ class Hyper:
     policies from before."""
     hidden: tuple[int, ...] = (8, 8)
     """Widths of the policy's hidden layers."""
+    apart: float = 1.0
+    """Several anchors only: 1 starts them independently of each other (the paper), 0 in the same
+    point."""
     critic_hidden: tuple[int, ...] = (8, 8)
     """Widths of the critic's hidden layers. On pixels the policy's network is the critic's too."""
     channels: tuple[int, ...] = (16, 32, 32)
@@ -91,6 +94,7 @@ class Hyper:
         require_number("max_grad_norm", self.max_grad_norm, above=0.0, high=1e9)
         require_number("clip", self.clip, above=0.0, high=10.0)
         require_number("critic_coefficient", self.critic_coefficient, above=0.0, high=1e3)
+        require_number("apart", self.apart, low=0.0, high=1.0)
         require_number("action_std", self.action_std, above=0.0, high=10.0)
         for name in ("num_envs", "num_steps", "epochs", "minibatches"):
             require_count(name, getattr(self, name), high=65_536)

@@ -23,6 +23,7 @@ from slackline.learn.hyper import Hyper
 from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
 from slackline.learn.normalise import Moments, no_moments
 from slackline.methods.method import Method
+from slackline.networks import drawn_together
 from slackline.pixels import Network, init_network
 
 
@@ -109,6 +110,7 @@ class Learner:
             hyper,
             conditioning.num_anchors(latent),
         )
+        policy = drawn_together(policy, hyper.apart)
         critic: Any = ()
         if not self.sees_pictures:
             critic = init_network(critic_key, seen, latent.size, hyper.critic_hidden, 1, hyper)

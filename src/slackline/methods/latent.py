@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from slackline.envs.api import Array
-from slackline.errors import SlacklineError, require_count
+from slackline.errors import SlacklineError, require_count, require_number
 
 
 class Latent(abc.ABC):
@@ -99,14 +99,18 @@ class Point(Latent):
 
 @dataclass(frozen=True)
 class Simplex(Latent):
-    """z = (z_1 … z_N), non-negative with sum 1, flat over the simplex. N = 2 is a line."""
+    """z = (z_1 … z_N), non-negative with sum 1. N = 2 is a line."""
 
     anchors: int
     spread: str = "dirichlet"
     """How candidates of N > 2 anchors lie: flat Dirichlet draws (the paper), or evenly spread."""
+    concentration: float = 1.0
+    """Of the Dirichlet law z is trained with: 1 is flat (the paper), less is nearer to the anchors,
+    more is nearer to the middle."""
 
     def __post_init__(self) -> None:
         require_count("anchors", self.anchors, low=2, high=64)
+        require_number("concentration", self.concentration, low=0.01, high=1000.0)
         if self.spread not in SPREADS:
             raise SlacklineError(f"spread is {self.spread!r}; it must be {' or '.join(SPREADS)}")
 
@@ -129,6 +133,8 @@ class Simplex(Latent):
 
     def sample(self, key: Array, num: int) -> Array:
         """The spacings of N − 1 sorted uniforms follow the flat Dirichlet law."""
+        if self.concentration != 1.0:
+            return jax.random.dirichlet(key, jnp.full(self.anchors, self.concentration), (num,))
         return self._spacings(jax.random.uniform(key, (num, self.anchors - 1)))
 
     def _spacings(self, cuts: Array) -> Array:
@@ -149,7 +155,7 @@ class Simplex(Latent):
         if self.spread == "even":
             points = low_discrepancy(shots, self.anchors - 1)
             return np.asarray(self._spacings(jnp.asarray(points)))
-        return np.asarray(self.sample(jax.random.key(0), shots))
+        return np.asarray(replace(self, concentration=1.0).sample(jax.random.key(0), shots))
 
     def contains(self, z: np.ndarray) -> bool:
         return bool((z >= -1e-6).all()) and abs(float(z.sum()) - 1.0) <= 1e-4
