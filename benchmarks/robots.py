@@ -106,7 +106,7 @@ def brax_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
         warnings.simplefilter("ignore")
         from brax.envs import get_environment
 
-        env = get_environment(suite.name, backend="spring")
+        env: Any = get_environment(suite.name, backend="spring")
 
     def reset(key: jax.Array) -> Any:
         return env.reset(key).pipeline_state
