@@ -36,13 +36,12 @@ def training_bar(title: str) -> Iterator[OnTick | None]:
         def on_tick(tick: Tick) -> None:
             rate = steps_per_second(tick, before[-1] if before else None)
             before[:] = [tick]
-            mean = "–" if math.isnan(tick.mean_return) else f"{tick.mean_return:.1f}"
             progress.update(
                 task,
                 total=tick.total_steps,
                 completed=tick.steps,
                 speed=f"{human(rate)} steps/s" if rate else "",
-                mean=mean,
+                mean="–" if math.isnan(tick.mean_return) else shown(tick.mean_return),
             )
 
         yield on_tick
@@ -63,6 +62,11 @@ def steps_per_second(now: Tick, before: Tick | None) -> float | None:
     if before is None or now.seconds <= before.seconds:
         return None
     return (now.steps - before.steps) * now.copies / (now.seconds - before.seconds)
+
+
+def shown(value: float) -> str:
+    """A return with as many decimals as its size is worth: 5326.1 but 0.806."""
+    return f"{value:.{1 if abs(value) >= 10 else 3}f}"
 
 
 def human(number: float) -> str:

@@ -42,7 +42,11 @@ def colour_index(method: Method) -> int:
 
 def digits_for(result: SuiteResult, shots: int) -> int:
     """Decimals that suit the size of a suite's returns."""
-    largest = max((np.nanmax(np.abs(m)) for m in _matrices(result, shots) if m.size), default=0.0)
+    sizes = [float(np.nanmax(np.abs(m))) for m in _matrices(result, shots) if m.size]
+    return digits_of(max(sizes, default=0.0))
+
+
+def digits_of(largest: float) -> int:
     return 1 if largest >= 20 else 2 if largest >= 2 else 3
 
 
@@ -403,6 +407,8 @@ def _training_traces(run: RunResult) -> list[Figure]:
 def _spread(mean: float, row: np.ndarray) -> str:
     if not np.isfinite(row).any():
         return "no episode ended"
+    digits = digits_of(float(np.nanmax(np.abs(row))))
     if len(row) == 1:
-        return f"{mean:.1f}"
-    return f"mean {mean:.1f}, seeds from {np.nanmin(row):.1f} to {np.nanmax(row):.1f}"
+        return f"{mean:.{digits}f}"
+    low, high = np.nanmin(row), np.nanmax(row)
+    return f"mean {mean:.{digits}f}, seeds from {low:.{digits}f} to {high:.{digits}f}"
