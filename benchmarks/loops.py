@@ -58,7 +58,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--suite", choices=["halfcheetah", "ant"], default="halfcheetah")
-    parser.add_argument("--quick", action="store_true", help="short strides, one round")
+    parser.add_argument("--quick", action="store_true", help="short strides, each process once")
     parser.add_argument("--out", type=Path, help="also write the JSON here")
     arguments = parser.parse_args()
     if os.environ.get(WORKER):

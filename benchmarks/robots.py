@@ -12,9 +12,6 @@ Everything is compared with bare stepping of our physics and of Brax's own.
 
 from __future__ import annotations
 
-import contextlib
-import io
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -26,6 +23,7 @@ from jax.sharding import PartitionSpec
 from timing import Contender, seconds, take_turns
 
 import slackline as sl
+from slackline.envs.brax import quiet_brax
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, one_by_one
 from slackline.learn.program import (
@@ -74,13 +72,13 @@ def bare(
         return jax.lax.map(block, keys[0])
 
     def rollout(blocks: Any) -> Any:
-        def act(carry: Any, _: None) -> tuple[Any, None]:
+        def advance(carry: Any, _: None) -> tuple[Any, None]:
             key, state = carry
             key, act_key = jax.random.split(key)
             action = jax.random.uniform(act_key, (hyper.envs_per_block, size), minval=-1.0)
             return (key, jax.vmap(step)(state, action)), None
 
-        return jax.lax.map(lambda b: jax.lax.scan(act, b, None, hyper.num_steps)[0], blocks)
+        return jax.lax.map(lambda b: jax.lax.scan(advance, b, None, hyper.num_steps)[0], blocks)
 
     keys = jax.random.split(jax.random.key(0), (1, hyper.num_blocks))
     split = PartitionSpec("block")
@@ -102,8 +100,7 @@ def env_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
 
 def brax_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
     """Brax's own engine, stepped alike: what the aims were set against."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
+    with quiet_brax():
         from brax.envs import get_environment
 
         env: Any = get_environment(suite.name, backend="spring")
@@ -216,8 +213,8 @@ def measure(name: str, budget: float, rounds: int) -> dict[str, Any]:
     evaluate = evaluation(suite, rounds)
     adapt = evaluation(suite, rounds, suite.protocol.score_episodes)
 
-    def ratios(bare: dict[int, Contender]) -> dict[str, float]:
-        best = min(bare.values(), key=lambda contender: contender.seconds_each)
+    def ratios(ceilings: dict[int, Contender]) -> dict[str, float]:
+        best = min(ceilings.values(), key=lambda contender: contender.seconds_each)
         bound = best.seconds_each + matmul.seconds_each
         return {
             "rollout_over_env_only": collecting.speed / best.speed,

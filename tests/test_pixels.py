@@ -156,6 +156,21 @@ def test_halving_literal(row: list[int], expected: list[int]) -> None:
         assert halved(x.swapaxes(1, 2), axis=2)[0, 0, :, 0].tolist() == expected  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ([1, 5, 2, 0, 3, 4], [0, 1, 0, 0, 10, 100]),
+        ([1, 5, 2, 0, 3], [0, 1, 0, 0, 110]),
+        ([2, 2], [1, 0]),
+    ],
+)
+def test_gradients_of_halving_go_to_what_was_kept(row: list[int], expected: list[int]) -> None:
+    x = jnp.asarray(row, jnp.float32)[None, :, None, None]
+    weights = jnp.array([1.0, 10.0, 100.0])[: -(-len(row) // 2)]
+    gradient = jax.grad(lambda x: jnp.sum(halved(x, axis=1)[0, :, 0, 0] * weights))(x)
+    assert gradient[0, :, 0, 0].tolist() == expected
+
+
 def test_patches_literal() -> None:
     """Colours stay together; a square goes row by row."""
     picture = np.arange(2 * 4 * 2).reshape(1, 2, 4, 2)

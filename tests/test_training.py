@@ -381,3 +381,16 @@ def test_bad_arguments_are_named(arguments: dict, problem: str) -> None:
     arguments = {"suite": "cartpole"} | arguments
     with pytest.raises(SlacklineError, match=problem):
         sl.train(**arguments)
+
+
+RESULTS = sorted((Path(__file__).parent.parent / "results").rglob("run.json"))
+
+
+def test_what_earlier_versions_wrote_can_be_read_and_resumed() -> None:
+    """Every committed run says the same as if its settings were asked for today."""
+    assert len(RESULTS) > 50
+    for path in RESULTS:
+        saved = RunFolder(path.parent).config()
+        _, method = saved.resolve()
+        assert saved.options == method.options
+        assert saved == RunConfig.from_json(saved.to_json(), path)

@@ -24,8 +24,9 @@ def test_the_flag_is_added_once_to_what_is_there(
     assert os.environ["XLA_FLAGS"] == once
 
 
-def test_what_the_user_says_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = f"--xla_backend_extra_options={OPTION}=5"
+@pytest.mark.parametrize("own", [f"--xla_backend_extra_options={OPTION}=5", "/etc/xla-flags"])
+def test_what_the_user_says_stays(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the variable, or in a file that it names."""
     monkeypatch.setenv("XLA_FLAGS", own)
     compile_loops_whole()
     assert os.environ["XLA_FLAGS"] == own

@@ -15,9 +15,10 @@ def compile_loops_whole() -> None:
     """Have every such loop compiled into one kernel, unless XLA_FLAGS says otherwise already.
 
     XLA has no option of a single program for this, and reads its flags once, before the first
-    program is compiled; after that this changes nothing.
+    program is compiled; after that this changes nothing. Flags in a file stay as they are.
     """
-    flags = os.environ.get("XLA_FLAGS", "")
-    if OPTION not in flags:
+    flags = os.environ.get("XLA_FLAGS", "").strip()
+    in_a_file = bool(flags) and not flags.startswith("-")
+    if OPTION not in flags and not in_a_file:
         ours = f"--xla_backend_extra_options={OPTION}={2**40}"
         os.environ["XLA_FLAGS"] = f"{flags} {ours}".strip()

@@ -256,7 +256,7 @@ def test_critic_of_a_line_knows_z() -> None:
     assert values[0] != values[1]
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 6, 64, 2048, 2**16 + 3])
+@pytest.mark.parametrize("size", [1, 2, 5, 6, 64, 2048, 2**16, 2**16 + 3])
 def test_a_shuffle_has_everything_once(size: int) -> None:
     orders = [np.asarray(shuffle(jax.random.key(i), size)) for i in (0, 1)]
     for order in orders:
@@ -271,3 +271,12 @@ def test_all_orders_are_equally_likely() -> None:
     _, counts = np.unique(orders, axis=0, return_counts=True)
     assert len(counts) == 24
     assert stats.chisquare(counts).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.0])
+def test_anchors_start_as_far_apart_as_told(apart: float) -> None:
+    learner = Learner(CartPole(), 10, method("lop"))
+    policy: Any = learner.init(jax.random.key(0), Hyper(apart=apart)).networks.policy
+    for layer in policy.layers:
+        first, second = layer.weight
+        assert np.array_equal(first, second) == (apart == 0.0)

@@ -139,3 +139,14 @@ def test_paper_has_the_variation_if_it_has_the_suite(name: str, variation: str) 
         pytest.skip("not in the paper")
     for method in ("single", "lop"):
         assert paper_score(name, method, variation, 10) is not None
+
+
+def test_only_the_suites_own_variations_are_remembered() -> None:
+    """Somebody's may have the same name, and do something else the next time."""
+    cartpole, forces = suite("cartpole"), iter((3.0, 4.0))
+    own = cartpole.variation("HeavyPole")
+    stranger = Variation("HeavyPole", "", lambda p: p._replace(force=next(forces)))
+    usual = own.apply(cartpole.env.default_params()).force
+    for force in (3.0, 4.0):
+        found: Any = cartpole.params_of([own, stranger])
+        assert found.force.tolist() == [usual, force]

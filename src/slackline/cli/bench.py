@@ -65,7 +65,9 @@ class Bench:
                 print(self.command_of(cell))
             return
         for cell in cells:
-            with training_bar(f"{cell.config.method} on {cell.config.suite}") as on_tick:
+            with training_bar(
+                f"{cell.config.method} on {cell.config.suite}", find_suite(cell.config.suite).digits
+            ) as on_tick:
                 run_cell(cell, on_tick)
             print(outcome(RunFolder(cell.path)))
         with waiting("writing the page"):

@@ -15,8 +15,9 @@ STDERR = Console(stderr=True)
 
 
 @contextmanager
-def training_bar(title: str) -> Iterator[OnTick | None]:
-    """A bar with the return, steps per second and the time left; None when nobody is watching."""
+def training_bar(title: str, digits: int = 1) -> Iterator[OnTick | None]:
+    """A bar with the return (so many decimals), steps per second and the time left; None when
+    nobody is watching."""
     if not STDERR.is_terminal:
         yield None
         return
@@ -41,7 +42,7 @@ def training_bar(title: str) -> Iterator[OnTick | None]:
                 total=tick.total_steps,
                 completed=tick.steps,
                 speed=f"{human(rate)} steps/s" if rate else "",
-                mean="–" if math.isnan(tick.mean_return) else shown(tick.mean_return),
+                mean="–" if math.isnan(tick.mean_return) else f"{tick.mean_return:.{digits}f}",
             )
 
         yield on_tick
@@ -62,11 +63,6 @@ def steps_per_second(now: Tick, before: Tick | None) -> float | None:
     if before is None or now.seconds <= before.seconds:
         return None
     return (now.steps - before.steps) * now.copies / (now.seconds - before.seconds)
-
-
-def shown(value: float) -> str:
-    """A return with as many decimals as its size is worth: 5326.1 but 0.806."""
-    return f"{value:.{1 if abs(value) >= 10 else 3}f}"
 
 
 def human(number: float) -> str:

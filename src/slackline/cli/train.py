@@ -73,7 +73,8 @@ class Train:
             **self.methods_options.given(),
         )
         out = self.out or Path("runs") / folder_name(self.suite, self.method)
-        with training_bar(f"{self.method} on {self.suite}") as on_tick:
+        digits = find_suite(self.suite).digits
+        with training_bar(f"{self.method} on {self.suite}", digits) as on_tick:
             run_training(
                 config,
                 out,

@@ -51,8 +51,8 @@ class Episodes(NamedTuple):
 
 
 Act = Callable[[Array, Array, Array], tuple[Array, Array, Array]]
-"""(noise (N, ...), observations (N, ...), z (N, size)) -> (stored actions, environment actions,
-log-probs)"""
+"""(noise (N, ...), observations (N, ...), z (N, size)) -> (actions as they are stored, as the
+environment takes them, the former's log-probabilities)"""
 
 
 def start(key: Array, env: Env, params: Params, latent: Latent, num_envs: int) -> Running:

@@ -59,10 +59,10 @@ class Categorical(Distribution):
         return self.space.num_actions
 
     def noise(self, key: Array, shape: tuple[int, ...]) -> Array:
-        """Inverse-CDF sampling: one uniform a sample, whatever the number of actions."""
         return jax.random.uniform(key, (*shape, 1))
 
     def sample(self, noise: Array, outputs: Array, std: float | Array) -> Array:
+        """Inverse-CDF sampling: one uniform a sample, whatever the number of actions."""
         cumulative = jnp.cumsum(jax.nn.softmax(outputs), axis=-1)[..., :-1]
         return jnp.sum(noise >= cumulative, axis=-1, dtype=jnp.int32)
 
@@ -117,6 +117,7 @@ class TanhNormal(Distribution):
         return bound
 
     def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array:
+        """Σ log N(u; mean, std²)"""
         normal = -0.5 * jnp.square((action - outputs) / std) - jnp.log(std * jnp.sqrt(2.0 * jnp.pi))
         return jnp.sum(normal, axis=-1)
 

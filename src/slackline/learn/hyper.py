@@ -131,6 +131,7 @@ LATER: dict[str, Any] = {
     "channels": (16, 32, 32),
     "patch": 1,
     "critic_coefficient": 1.0,
+    "apart": 1.0,
 }
 """Fields that files of earlier versions lack, and what those versions did."""
 

@@ -97,7 +97,7 @@ class Learner:
             return int(self.env.time_limit(self.env.default_params(), self.horizon))
 
     def init(self, key: Array, hyper: Hyper) -> TrainState:
-        """Fresh networks (the anchors independent of each other) and fresh environments."""
+        """Fresh networks, the anchors as far apart as `hyper` says, and fresh environments."""
         policy_key, critic_key, auxiliary_key, env_key, key = jax.random.split(key, 5)
         latent, conditioning = self.method.latent, self.method.conditioning
         seen, num_outputs = self.env.observation_shape, self.distribution.num_outputs
@@ -194,7 +194,7 @@ class Learner:
     def act(
         self, state: TrainState, hyper: Hyper, noise: Array, observation: Array, z: Array
     ) -> tuple[Array, Array, Array]:
-        """(what is stored of an action, the environment's action, its log-probability)"""
+        """(the action as it is stored, as the environment takes it, the former's log-prob)"""
         outputs, _ = self.outputs_and_value(state.networks, normalised(state.seen, observation), z)
         action = self.distribution.sample(noise, outputs, hyper.action_std)
         log_prob = self.distribution.log_prob(outputs, action, hyper.action_std)
@@ -382,9 +382,9 @@ def one_by_one(function: Callable[[Any], Any], blocks: Any) -> Any:
 def shuffle(key: Array, size: int) -> Array:
     """0, …, size − 1 in random order.
 
-    As `jax.random.permutation`, in a tenth of the time: one sort of plain numbers, random in their
-    upper bits, whose lower bits say where they came from. (What is equal above, two numbers in
-    2 ** (32 − lower), stays in order.)
+    As `jax.random.permutation`, which sorts twice and slowly: here plain numbers are sorted once,
+    random in their upper bits, and their lower bits say where they came from. (What is equal
+    above, two numbers in 2 ** (32 − lower), stays in order.)
     """
     lower = (size - 1).bit_length()
     if lower > 16:

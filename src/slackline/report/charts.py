@@ -47,6 +47,7 @@ def digits_for(result: SuiteResult, shots: int) -> int:
 
 
 def digits_of(largest: float) -> int:
+    """Decimals that suit numbers up to this size."""
     return 1 if largest >= 20 else 2 if largest >= 2 else 3
 
 

@@ -128,7 +128,8 @@ class RunConfig:
             config = RunConfig(
                 suite=values["suite"],
                 method=values["method"],
-                options=values["options"],
+                # Options that an earlier version did not have are as they were: the defaults.
+                options=method(values["method"], **values["options"]).options,
                 hyper=hyper_from_json(values["hyper"]),
                 seeds=tuple(values["seeds"]),
                 steps=values["steps"],

@@ -150,5 +150,6 @@ def _params_of_own(suite: Suite, name: str) -> Params:
 
 
 def _params_of(suite: Suite, variation: Variation) -> Params:
+    """On the host, of the types that JAX would give them."""
     params = variation.apply(suite.env.default_params())
     return jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), params)
