@@ -172,7 +172,7 @@ def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
         raise SlacklineError(
             f"{folder.path}: holds something that is not a run; choose another folder"
         )
-    saved = folder.config()
+    saved, config = folder.config().spelt_out, config.spelt_out
     if not resume:
         raise SlacklineError(
             f"{folder.path}: already holds a run; pass --resume to continue it, "

@@ -14,7 +14,7 @@ import platform
 import re
 import shlex
 import sys
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -104,6 +104,11 @@ class RunConfig:
         return suite(self.suite), method(self.method, **self.options)
 
     @property
+    def spelt_out(self) -> RunConfig:
+        """With all options of the method: files of earlier versions lack those that came later."""
+        return replace(self, options=self.resolve()[1].options)
+
+    @property
     def iterations(self) -> int:
         """Training iterations; a budget that is not a multiple of one is rounded up."""
         return -(-self.steps // self.hyper.steps_per_iteration)
@@ -128,8 +133,7 @@ class RunConfig:
             config = RunConfig(
                 suite=values["suite"],
                 method=values["method"],
-                # Options that an earlier version did not have are as they were: the defaults.
-                options=method(values["method"], **values["options"]).options,
+                options=values["options"],
                 hyper=hyper_from_json(values["hyper"]),
                 seeds=tuple(values["seeds"]),
                 steps=values["steps"],
