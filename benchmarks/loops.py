@@ -16,6 +16,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from timing import keep, take_turns
+
 from slackline.xla import OPTION
 
 AS_XLA_HAS_IT = f"--xla_backend_extra_options={OPTION}=1024"
@@ -26,7 +28,6 @@ def work(name: str, budget: float) -> dict[str, float]:
     """Steps per second in this process."""
     import jax
     import robots
-    from timing import take_turns
 
     import slackline as sl
     from slackline.cli.options import default_devices
@@ -74,10 +75,8 @@ def main() -> None:
         "steps_per_second": {"one_kernel": ours, "as_xla_has_it": usual},
         "ratios": {what: ours[what] / usual[what] for what in ours},
     }
-    text = json.dumps(result, indent=2)
-    print(text)
-    if arguments.out is not None:
-        arguments.out.write_text(text + "\n", encoding="utf-8")
+    print(json.dumps(result, indent=2))
+    keep(result, arguments.out)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ one core that Python has.
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from timing import keep
 
 import slackline as sl
 from slackline.envs.minigrid import multi_room_env, quiet_minigrid
@@ -129,8 +129,7 @@ def main() -> None:
         results[name] = {"steps_per_second": contender.speed, "ratio": ratio}
         compiling = f"{contender.compile_seconds:12.1f}" if name != "python" else ""
         print(f"{name:24}{contender.speed:>14,.0f}{ratio:>10,.0f}{compiling}")
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    keep(results, arguments.out)
 
 
 if __name__ == "__main__":

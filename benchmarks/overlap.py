@@ -10,7 +10,6 @@ on another machine, a robot). Both trainings take turns; the best time of each c
 from __future__ import annotations
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +19,7 @@ from typing import Any
 import gymnasium as gym
 import jax
 import numpy as np
-from timing import Contender, take_turns
+from timing import Contender, keep, take_turns
 
 import slackline as sl
 from slackline.learn.host import HostProgram
@@ -98,8 +97,7 @@ def main() -> None:
             f"{name:28} {usual:9,.0f} steps/s, overlapped {overlapped:9,.0f}: "
             f"× {overlapped / usual:.2f}"
         )
-    if options.out:
-        options.out.write_text(json.dumps(found, indent=2) + "\n")
+    keep(found, options.out)
 
 
 if __name__ == "__main__":

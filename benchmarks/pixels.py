@@ -12,7 +12,6 @@ training.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from timing import seconds
+from timing import keep, seconds
 
 from slackline import pixels
 from slackline.pixels import Impala, init_impala
@@ -145,8 +144,7 @@ def main() -> None:
     top = max(value for name, value in speed.items() if name.startswith("matrix"))
     for name, value in speed.items():
         print(f"{name:55} {value:7.1f} GFLOP/s  {value / top:5.0%}")
-    if options.out:
-        options.out.write_text(json.dumps({"gflops": speed}, indent=2) + "\n")
+    keep({"gflops": speed}, options.out)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ from slackline.learn.program import (
     layout_of,
 )
 from slackline.networks import MLP, init_mlp
+from slackline.subspace import Subspace
 from slackline.suites.suite import Suite
 
 BLOCKS = (32, 64, 128, 256, 512)
@@ -189,10 +190,13 @@ def update_bound(suite: Suite, method: str, hyper: Hyper, budget: float) -> Cont
     return Contender(repeated(run, jnp.zeros(layout.blocks)), hyper.steps_per_iteration, budget)
 
 
-def evaluation(suite: Suite, rounds: int, score_episodes: int = 1) -> dict[str, float]:
-    """Whole episodes of an untrained line on the sixteen variations, ten candidates each."""
-    config = replace(suite.presets["fast"], num_envs=64, num_steps=8)
-    line = sl.train(suite.name, "lop", steps=512, hyper=config)
+def untrained(suite: Suite) -> Subspace:
+    hyper = replace(suite.presets["fast"], num_envs=64, num_steps=8)
+    return sl.train(suite.name, "lop", steps=hyper.steps_per_iteration, hyper=hyper)
+
+
+def evaluation(suite: Suite, line: Subspace, score_episodes: int, rounds: int) -> dict[str, float]:
+    """Whole episodes of a line on the sixteen variations, ten candidates each."""
     variations = suite.variations[:16]
     adapt = partial(sl.adapt_many, [line], variations, 10, 1, score_episodes)
     compiling = seconds(adapt)
@@ -210,8 +214,8 @@ def measure(name: str, budget: float, rounds: int) -> dict[str, Any]:
     single, lop = (training(suite, method, hyper, budget) for method in ("single", "lop"))
     matmul = update_bound(suite, "single", hyper, budget)
     take_turns([*ours.values(), *brax.values(), collecting, single, lop, matmul], rounds)
-    evaluate = evaluation(suite, rounds)
-    adapt = evaluation(suite, rounds, suite.protocol.score_episodes)
+    line, fresh = untrained(suite), suite.protocol.score_episodes
+    evaluate, adapt = (evaluation(suite, line, episodes, rounds) for episodes in (1, fresh))
 
     def ratios(ceilings: dict[int, Contender]) -> dict[str, float]:
         best = min(ceilings.values(), key=lambda contender: contender.seconds_each)

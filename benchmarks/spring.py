@@ -12,11 +12,7 @@ compiling, so that takes longer and runs slower.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import json
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,11 +21,12 @@ import jax
 import jax.numpy as jnp
 import mujoco
 import numpy as np
+from timing import keep
 
 from slackline.envs import api, spring
+from slackline.envs.brax import quiet_brax
 
-with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-    warnings.simplefilter("ignore")
+with quiet_brax():
     from brax.envs.ant import Ant
     from brax.envs.half_cheetah import Halfcheetah
 
@@ -144,8 +141,7 @@ def main() -> None:
             results.setdefault(make.__name__, {})[num_envs] = found
             row = "".join(f"{found[name]:>14,.{digits}f}" for name, digits in HEADINGS.items())
             print(f"{make.__name__:12}{num_envs:>6}{row}", flush=True)
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
+    keep(results, arguments.out)
 
 
 HEADINGS = {"brax": 0, "ours": 0, "ratio": 1, "brax compile": 1, "ours compile": 1}

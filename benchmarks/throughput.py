@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import robots
-from timing import Contender, seconds, take_turns
+from timing import Contender, keep, seconds, take_turns
 
 import slackline as sl
 from slackline.cli.options import default_devices
@@ -139,10 +139,8 @@ def main() -> None:
         "versions": {"jax": jax.__version__, "numpy": np.__version__},
         "suite": arguments.suite,
     } | run(*((0.2, 2) if arguments.quick else (1.0, 12)))
-    text = json.dumps(result, indent=2)
-    print(text)
-    if arguments.out is not None:
-        arguments.out.write_text(text + "\n", encoding="utf-8")
+    print(json.dumps(result, indent=2))
+    keep(result, arguments.out)
 
 
 if __name__ == "__main__":

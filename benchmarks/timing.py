@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
+
+
+def keep(result: Any, file: Path | None) -> None:
+    """As JSON, where a file was named."""
+    if file is not None:
+        file.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
 
 
 def seconds(work: Callable[[], Any]) -> float:

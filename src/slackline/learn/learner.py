@@ -308,8 +308,7 @@ class Learner:
         def add(total: Any, part: Samples) -> tuple[Any, None]:
             return jax.tree.map(jnp.add, total, self.gradients_of(networks, part, hyper)), None
 
-        shapes = jax.eval_shape(self.gradients_of, networks, samples, hyper)
-        nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+        nothing = zeros_as(self.gradients_of, networks, samples, hyper)
         total, _ = jax.lax.scan(add, nothing, parts)
         return jax.tree.map(lambda x: x * (few / num), total)
 
@@ -377,6 +376,12 @@ def one_by_one(function: Callable[[Any], Any], blocks: Any) -> Any:
     if jax.tree.leaves(blocks)[0].shape[0] == 1:  # nothing to loop over
         return jax.tree.map(lambda x: x[None], function(jax.tree.map(lambda x: x[0], blocks)))
     return jax.lax.map(function, blocks)
+
+
+def zeros_as(function: Callable[..., Any], *arguments: Any) -> Any:
+    """What sums of the function's results start from; it is not computed for that."""
+    shapes = jax.eval_shape(function, *arguments)
+    return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 
 
 def shuffle(key: Array, size: int) -> Array:

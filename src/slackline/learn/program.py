@@ -20,7 +20,7 @@ from jax.sharding import Mesh, PartitionSpec
 from slackline.learn.across import largest_divisor
 from slackline.learn.collect import Episodes
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, Losses, TrainState
+from slackline.learn.learner import Learner, Losses, TrainState, zeros_as
 
 
 class Progress(NamedTuple):
@@ -153,7 +153,7 @@ def advance(
         sums = jax.tree.map(jnp.add, so_far, progress)
         return state, sums._replace(episodes=sums.episodes._replace(sound=sound))
 
-    nothing = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(iterate, state)[1])
+    _, nothing = zeros_as(iterate, state)
     state, total = jax.lax.fori_loop(0, iterations, body, (state, nothing))
     return state, total._replace(losses=jax.tree.map(lambda x: x / iterations, total.losses))
 
