@@ -37,8 +37,8 @@ def work(name: str, budget: float) -> dict[str, float]:
     fast = suite.preset("fast")
     contenders = {
         "stepping": robots.env_only(suite, fast, budget),
-        "single": robots.training(suite, "single", fast, budget),
-        "lop": robots.training(suite, "lop", fast, budget),
+        "single": robots.training(suite, "single", fast, 1, budget),
+        "lop": robots.training(suite, "lop", fast, 1, budget),
     }
     take_turns(list(contenders.values()), 3)
     return {what: contender.speed for what, contender in contenders.items()}

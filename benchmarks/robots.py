@@ -1,8 +1,10 @@
 """How close to the bounds training and evaluating a robot comes, with the paper's preset.
 
 env_only   bare stepping with random actions, by block size; its best block is the ceiling
-rollout    the training code's own collecting: acting, stepping, resetting, keeping
-bound      env_only's time for the steps of an iteration, plus the bare matrix products of its
+rollout    the training code's own collecting: acting, stepping, resetting, keeping; its bound is
+           env_only's time plus the bare matrix products of the policy's forward pass
+training   one seed whose environments all devices share, and a seed on every device; the bound is
+           env_only's time for the steps of an iteration, plus the bare matrix products of its
            update (policy and critic, forward and backward), sharing devices as training does
 evaluate   16 variations × 10 candidates as one program, and a fresh episode of each winner
 adapt      the same with the suite's protocol: as many fresh episodes as it has
@@ -135,59 +137,85 @@ def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender
     return Contender(repeated(run, state), hyper.steps_per_iteration, budget)
 
 
-def training(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender:
-    program = Program(Learner(suite.jax_env, suite.horizon, sl.method(method)), hyper, [0])
+def training(suite: Suite, method: str, hyper: Hyper, seeds: int, budget: float) -> Contender:
+    learner = Learner(suite.jax_env, suite.horizon, sl.method(method))
+    program = Program(learner, hyper, range(seeds))
     return Contender(
         repeated(lambda state, n: program.advance(state, int(n))[0], program.init()),
-        hyper.steps_per_iteration,
+        seeds * hyper.steps_per_iteration,
         budget,
     )
 
 
-def products(network: MLP, rows: int) -> Callable[[Any], Any]:
-    """The matrix products of one forward and one backward pass, and nothing else."""
-    weights = [layer.weight[0] for layer in network.layers]
-
-    def work(x: jax.Array) -> jax.Array:
-        seen, back = [], x[:, :1]
-        for weight in weights:
-            seen.append(x)
-            x = x @ weight
-        back, total = x, jnp.zeros(())
-        for i, (weight, x) in reversed(list(enumerate(zip(weights, seen, strict=True)))):
-            total += jnp.sum((x.T @ back)[:1, :1])  # keeps the product from being left out
-            if i:
-                back = back @ weight.T
-        return total
-
-    def both(total: jax.Array) -> jax.Array:
-        x = jnp.full((rows, weights[0].shape[0]), 1e-3) + 1e-9 * total
-        return 1e-9 * work(x)
-
-    return both
+def forward(network: MLP, x: jax.Array) -> list[jax.Array]:
+    """The matrix products of a forward pass and nothing else: what every layer gets, and the
+    output."""
+    seen = [x]
+    for layer in network.layers:
+        seen.append(seen[-1] @ layer.weight[0])
+    return seen
 
 
-def update_bound(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender:
-    """Epochs × minibatches of the bare products of policy and critic, shared out as training is."""
-    layout, chosen = layout_of(1, hyper.num_blocks), sl.method(method)
-    rows = hyper.steps_per_iteration // hyper.minibatches // layout.blocks
-    size, outputs = suite.jax_env.observation_size, suite.jax_env.action.size  # type: ignore[union-attr]
-    critic = init_mlp(jax.random.key(0), (size + chosen.latent.size, *hyper.critic_hidden, 1))
-    policy = init_mlp(jax.random.key(1), (size, *hyper.hidden, outputs))
-    parts = [products(network, rows) for network in (policy, critic)]
+def forward_and_backward(network: MLP, x: jax.Array) -> jax.Array:
+    """… and those of a backward pass."""
+    *inputs, back = forward(network, x)
+    total = jnp.zeros(())
+    for i, (layer, x) in reversed(list(enumerate(zip(network.layers, inputs, strict=True)))):
+        total += jnp.sum((x.T @ back)[:1, :1])  # keeps the product from being left out
+        if i:
+            back = back @ layer.weight[0].T
+    return total
+
+
+def multiplying(
+    work: Callable[[jax.Array], jax.Array], times: int, hyper: Hyper, seeds: int, budget: float
+) -> Contender:
+    """On every device that training uses, `times` an iteration a work of products; it gets a
+    number to start from and returns one."""
+    layout = layout_of(seeds, hyper.num_blocks)
 
     def iterate(total: jax.Array) -> jax.Array:
-        def minibatch(_: Any, total: jax.Array) -> jax.Array:
-            return sum((part(total) for part in parts), jnp.zeros(()))
-
-        return jax.lax.fori_loop(0, hyper.epochs * hyper.minibatches, minibatch, total)
+        return jax.lax.fori_loop(0, times, lambda _, total: 1e-9 * work(1e-9 * total), total)
 
     def many(totals: jax.Array, iterations: jax.Array) -> jax.Array:
-        return loop(iterate)(totals[0], iterations)[None]
+        return loop(iterate)(totals[0, 0], iterations)[None, None]
 
-    split = PartitionSpec("block")
-    run = compiled(many, layout, (split, WHOLE), split, run_long=True)
-    return Contender(repeated(run, jnp.zeros(layout.blocks)), hyper.steps_per_iteration, budget)
+    run = compiled(many, layout, (BLOCK, WHOLE), BLOCK, run_long=True)
+    nothing = jnp.zeros((layout.seeds, layout.blocks))
+    return Contender(repeated(run, nothing), seeds * hyper.steps_per_iteration, budget)
+
+
+def policy_of(suite: Suite, hyper: Hyper) -> MLP:
+    env = suite.jax_env
+    sizes = (env.observation_size, *hyper.hidden, env.action.size)  # type: ignore[union-attr]
+    return init_mlp(jax.random.key(1), sizes)
+
+
+def acting_bound(suite: Suite, hyper: Hyper, budget: float) -> Contender:
+    """The bare products of acting in every environment, block by block."""
+    policy, layout = policy_of(suite, hyper), layout_of(1, hyper.num_blocks)
+    shape = (hyper.envs_per_block, suite.jax_env.observation_size)
+
+    def act(start: jax.Array) -> jax.Array:
+        return jnp.sum(forward(policy, jnp.full(shape, 1e-3) + start)[-1])
+
+    times = hyper.num_steps * hyper.num_blocks // layout.blocks
+    return multiplying(act, times, hyper, 1, budget)
+
+
+def update_bound(suite: Suite, hyper: Hyper, seeds: int, budget: float) -> Contender:
+    """Epochs × minibatches of the bare products of policy and critic, shared out as training is."""
+    layout, size = layout_of(seeds, hyper.num_blocks), suite.jax_env.observation_size
+    rows = hyper.steps_per_iteration // hyper.minibatches // layout.blocks
+    critic = init_mlp(jax.random.key(0), (size, *hyper.critic_hidden, 1))
+    networks = policy_of(suite, hyper), critic
+
+    def minibatch(start: jax.Array) -> jax.Array:
+        x = jnp.full((rows, size), 1e-3) + start
+        return sum((forward_and_backward(network, x) for network in networks), jnp.zeros(()))
+
+    times = hyper.epochs * hyper.minibatches * (seeds // layout.seeds)
+    return multiplying(minibatch, times, hyper, seeds, budget)
 
 
 def untrained(suite: Suite) -> Subspace:
@@ -207,35 +235,48 @@ def evaluation(suite: Suite, line: Subspace, score_episodes: int, rounds: int) -
 
 def measure(name: str, budget: float, rounds: int) -> dict[str, Any]:
     suite = sl.suite(name)
-    hyper = suite.hyper
+    hyper, each = suite.hyper, jax.local_device_count()
     ours = {b: env_only(suite, replace(hyper, block=b), budget) for b in BLOCKS}
     brax = {b: brax_only(suite, replace(hyper, block=b), budget) for b in BRAX_BLOCKS}
-    collecting = rollout(suite, "single", hyper, budget)
-    single, lop = (training(suite, method, hyper, budget) for method in ("single", "lop"))
-    matmul = update_bound(suite, "single", hyper, budget)
-    take_turns([*ours.values(), *brax.values(), collecting, single, lop, matmul], rounds)
+    collecting, acting = rollout(suite, "single", hyper, budget), acting_bound(suite, hyper, budget)
+    ways = {"one_seed": 1, "a_seed_each": each}
+    single, lop = (
+        {way: training(suite, method, hyper, seeds, budget) for way, seeds in ways.items()}
+        for method in ("single", "lop")
+    )
+    update = {way: update_bound(suite, hyper, seeds, budget) for way, seeds in ways.items()}
+    trained = [*single.values(), *lop.values(), *update.values()]
+    take_turns([*ours.values(), *brax.values(), collecting, acting, *trained], rounds)
     line, fresh = untrained(suite), suite.protocol.score_episodes
     evaluate, adapt = (evaluation(suite, line, episodes, rounds) for episodes in (1, fresh))
 
-    def ratios(ceilings: dict[int, Contender]) -> dict[str, float]:
-        best = min(ceilings.values(), key=lambda contender: contender.seconds_each)
-        bound = best.seconds_each + matmul.seconds_each
+    def ratios(ceilings: dict[int, Contender]) -> dict[str, Any]:
+        best = max(contender.speed for contender in ceilings.values())
+
+        def of_bound(measured: Contender, products: Contender) -> float:
+            return (1 / best + 1 / products.speed) * measured.speed
+
         return {
-            "rollout_over_env_only": collecting.speed / best.speed,
-            "training_over_bound": bound / single.seconds_each,
-            "evaluate_over_env_only": evaluate["steps_per_second"] / best.speed,
-            "adapt_over_env_only": adapt["steps_per_second"] / best.speed,
+            "rollout_over_env_only": collecting.speed / best,
+            "rollout_over_bound": of_bound(collecting, acting),
+            "training_over_bound": {way: of_bound(single[way], update[way]) for way in ways},
+            "evaluate_over_env_only": evaluate["steps_per_second"] / best,
+            "adapt_over_env_only": adapt["steps_per_second"] / best,
         }
 
+    def results(contenders: dict[Any, Contender]) -> dict[str, Any]:
+        return {str(name): contender.result() for name, contender in contenders.items()}
+
     return {
-        "env_only": {str(block): contender.result() for block, contender in ours.items()},
-        "brax_env_only": {str(block): contender.result() for block, contender in brax.items()},
+        "env_only": results(ours),
+        "brax_env_only": results(brax),
         "rollout": collecting.result(),
-        "single": single.result(),
-        "lop": lop.result(),
-        "update_matmul_seconds": matmul.seconds_each,
+        "acting_products": acting.result(),
+        "single": results(single),
+        "lop": results(lop),
+        "update_products": results(update),
         "evaluate": evaluate,
         "adapt": adapt,
-        "lop_cost_over_single": lop.seconds_each / single.seconds_each,
+        "lop_cost_over_single": {way: single[way].speed / lop[way].speed for way in ways},
         "ratios": {"to_our_physics": ratios(ours), "to_brax": ratios(brax)},
     }
