@@ -6,7 +6,7 @@ rollout    the training code's own collecting: acting, stepping, resetting, keep
 training   one seed whose environments all devices share, and a seed on every device; the bound is
            env_only's time for the steps of an iteration, plus the bare matrix products of its
            update (policy and critic, forward and backward), sharing devices as training does
-evaluate   16 variations × 10 candidates as one program, and a fresh episode of each winner
+evaluate   all variations × 10 candidates as one program, and a fresh episode of each winner
 adapt      the same with the suite's protocol: as many fresh episodes as it has
 
 Everything is compared with bare stepping of our physics and of Brax's own.
@@ -27,7 +27,7 @@ from timing import Contender, seconds, take_turns
 import slackline as sl
 from slackline.envs.brax import quiet_brax
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, one_by_one
+from slackline.learn.learner import Learner, one_by_one, zeros_as
 from slackline.learn.program import (
     BLOCK,
     STATE,
@@ -115,26 +115,34 @@ def brax_only(suite: Suite, hyper: Hyper, budget: float) -> Contender:
 
 
 def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender:
-    """`collect` as training runs it, and nothing learned from it."""
+    """`collect` as training runs it, and nothing learned from it; of what it keeps, the last row is
+    handed on, so that nothing is left out."""
     layout = layout_of(1, hyper.num_blocks)
     learner = Learner(suite.jax_env, suite.horizon, sl.method(method), layout.axis)
 
-    def iterate(state: Any) -> Any:
+    def gather(state: Any) -> Any:
         key, collect_key = jax.random.split(state.key)
 
         def one(block: Any) -> Any:
             key, running = block
-            running, steps, _ = learner.collect(key, running, state, hyper)
-            return running, jax.tree.map(lambda x: x[-1], steps)  # what is kept was written
+            running, steps, episodes = learner.collect(key, running, state, hyper)
+            return running, (jax.tree.map(lambda x: x[-1], steps), episodes)
 
         keys = learner.keys_of_blocks(collect_key, hyper)
-        running, _ = one_by_one(one, (keys, state.running))
-        return state._replace(running=running, key=key)
+        running, kept = one_by_one(one, (keys, state.running))
+        return state._replace(running=running, key=key), kept
 
-    each = layout.each(lambda state, n: loop(iterate)(state, n), (0, None))
+    def iterate(carry: Any) -> Any:
+        return gather(carry[0])
+
+    def begin(state: Any) -> Any:
+        return state, zeros_as(gather, state)[1]
+
+    each = layout.each(lambda carry, n: loop(iterate)(carry, n), (0, None))
     state = Program(Learner(suite.jax_env, suite.horizon, sl.method(method)), hyper, [0]).init()
-    run = compiled(each, layout, (STATE, WHOLE), STATE, run_long=True)
-    return Contender(repeated(run, state), hyper.steps_per_iteration, budget)
+    carry = compiled(layout.each(begin, (0,)), layout, (STATE,), (STATE, BLOCK))(state)
+    run = compiled(each, layout, ((STATE, BLOCK), WHOLE), (STATE, BLOCK), run_long=True)
+    return Contender(repeated(run, carry), hyper.steps_per_iteration, budget)
 
 
 def training(suite: Suite, method: str, hyper: Hyper, seeds: int, budget: float) -> Contender:
@@ -224,8 +232,9 @@ def untrained(suite: Suite) -> Subspace:
 
 
 def evaluation(suite: Suite, line: Subspace, score_episodes: int, rounds: int) -> dict[str, float]:
-    """Whole episodes of a line on the sixteen variations, ten candidates each."""
-    variations = suite.variations[:16]
+    """Whole episodes of a line on every variation, ten candidates each; an Ant may fall early, and
+    is counted as if it had not."""
+    variations = suite.variations
     adapt = partial(sl.adapt_many, [line], variations, 10, 1, score_episodes)
     compiling = seconds(adapt)
     best = min(seconds(adapt) for _ in range(rounds))

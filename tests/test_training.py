@@ -148,9 +148,20 @@ def test_a_run_killed_during_a_save_resumes_bit_identically(
             {"algorithm": "ppo", "epochs": 2, "minibatches": 2, "discriminator_hidden": (4,)},
         ),
         ("ensemble", {}),
+        (
+            "lop",
+            {
+                "algorithm": "ppo",
+                "epochs": 2,
+                "minibatches": 2,
+                "block": 2,
+                "normalise_observation": True,
+                "normalise_advantage": True,
+            },
+        ),
     ],
 )
-def test_discriminators_minibatches_and_members_resume_bit_identically(
+def test_discriminators_minibatches_members_and_blocks_resume_bit_identically(
     tmp_path: Path, method: str, changes: dict
 ) -> None:
     hyper = replace(TINY, **changes)
@@ -189,6 +200,22 @@ def test_a_weight_that_is_no_number_is_never_saved(
     after_third_stride(monkeypatch, spoil)
     with pytest.raises(SlacklineError, match=r"diverged at step 96: a weight of seed 3"):
         run_training(config(), tmp_path / "run", checkpoint_seconds=0.0)
+    assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] == 4
+
+
+def test_a_normaliser_that_overflows_is_never_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Observations too large to be squared are finite all the same."""
+
+    def spoil(state: Any, progress: Any) -> Any:
+        spoiled = jax.tree.map(lambda x: x * np.float32(np.inf), state.seen)
+        return state._replace(seen=spoiled), progress
+
+    after_third_stride(monkeypatch, spoil)
+    hyper = replace(TINY, normalise_observation=True)
+    with pytest.raises(SlacklineError, match=r"mean or deviation of seed 3 .*scale the observ"):
+        run_training(config(hyper=hyper), tmp_path / "run", checkpoint_seconds=0.0)
     assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] == 4
 
 
@@ -401,3 +428,13 @@ def test_other_options_are_another_run(tmp_path: Path) -> None:
     other = replace(before, options={**before.options, "concentration": 0.5})
     with pytest.raises(SlacklineError, match=r"concentration = 1\.0 there, 0\.5 here"):
         prepare(RunFolder(tmp_path / "run"), other, resume=True)
+
+
+def test_a_preset_by_its_name() -> None:
+    fast = find_suite("halfcheetah").presets["fast"]
+    assert configure("halfcheetah", preset="fast").hyper == fast
+    assert configure("halfcheetah").hyper == find_suite("halfcheetah").hyper
+    with pytest.raises(SlacklineError, match=r"unknown preset of halfcheetah 'slow'.*paper, fast"):
+        sl.train("halfcheetah", preset="slow")
+    with pytest.raises(SlacklineError, match="exclude each other"):
+        sl.train_seeds("halfcheetah", preset="fast", hyper=fast)

@@ -81,17 +81,20 @@ def configure(
     seeds: tuple[int, ...] = (0,),
     steps: int | None = None,
     hyper: Hyper | None = None,
+    preset: str | None = None,
     **options: Any,
 ) -> RunConfig:
     """A checked run configuration; what is left out comes from the suite and the catalogue."""
     found = suite_named(suite)
+    if hyper is not None and preset is not None:
+        raise SlacklineError("hyper and preset exclude each other; give one of them")
     if not isinstance(hyper, Hyper | None):
         raise SlacklineError(f"hyper is a {type(hyper).__name__}; it must be a slackline.Hyper")
     config = RunConfig(
         suite=found.name,
         method=method,
         options=find_method(method, **(found.options.get(method, {}) | options)).options,
-        hyper=found.hyper if hyper is None else hyper,
+        hyper=found.preset(preset or "paper") if hyper is None else hyper,
         seeds=seeds,
         steps=found.protocol.steps if steps is None else steps,
     )
@@ -106,6 +109,7 @@ def train(
     seed: int = 0,
     steps: int | None = None,
     hyper: Hyper | None = None,
+    preset: str | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     on_tick: OnTick | None = None,
@@ -113,10 +117,14 @@ def train(
 ) -> Subspace:
     """Train one subspace of policies on a suite's training environment.
 
-    `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the run is kept in that
-    folder, checkpoints included, and `resume=True` continues one that was interrupted.
+    Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said otherwise;
+    robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the
+    run is kept in that folder, checkpoints included, and `resume=True` continues one that was
+    interrupted.
     """
-    config = configure(suite, method, seeds=(seed,), steps=steps, hyper=hyper, **options)
+    config = configure(
+        suite, method, seeds=(seed,), steps=steps, hyper=hyper, preset=preset, **options
+    )
     return run_training(config, out, resume=resume, on_tick=on_tick)[0]
 
 
@@ -128,6 +136,7 @@ def train_seeds(
     first_seed: int = 0,
     steps: int | None = None,
     hyper: Hyper | None = None,
+    preset: str | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     on_tick: OnTick | None = None,
@@ -135,7 +144,9 @@ def train_seeds(
 ) -> list[Subspace]:
     """Train several seeds as one compiled program; otherwise like `train`."""
     numbers = tuple(range(first_seed, first_seed + seeds))
-    config = configure(suite, method, seeds=numbers, steps=steps, hyper=hyper, **options)
+    config = configure(
+        suite, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
+    )
     return run_training(config, out, resume=resume, on_tick=on_tick)
 
 
@@ -153,7 +164,7 @@ def run_training(
     folder = RunFolder(out)
     prepare(folder, config, resume=resume)
     if folder.finished():
-        return load_subspaces(folder.subspace_file)
+        return folder.subspaces()
     training = _Training(config, folder, on_tick, checkpoint_seconds)
     subspaces = subspaces_of(config, training.run())
     save_subspaces(folder.subspace_file, subspaces)
@@ -260,12 +271,14 @@ class _Training:
         }
         self._insist_on_a_sound_simulation(iteration, progress)
         weights = {"a weight": self._all_finite(state.networks)}
-        for name, values in {**losses, **weights}.items():
+        seen = {"the observations' mean or deviation": self._all_finite(state.seen)}
+        for name, values in {**losses, **weights, **seen}.items():
             if not np.isfinite(values).all():
                 seed = self.config.seeds[int(np.argmin(np.isfinite(values)))]
+                advice = "scale the observations" if name in seen else "try a smaller learning rate"
                 raise SlacklineError(
                     f"training diverged at step {steps:,}: {name} of seed {seed} "
-                    f"is not finite{self._kept()}; try a smaller learning rate"
+                    f"is not finite{self._kept()}; {advice}"
                 )
         counts = np.asarray(progress.episodes.count).reshape(self.per_seed).sum(axis=1)
         totals = np.asarray(progress.episodes.return_sum).reshape(self.per_seed).sum(axis=1)
@@ -304,9 +317,9 @@ class _Training:
             return ""
         return f"; the last good checkpoint is kept in {self.folder.path}"
 
-    def _all_finite(self, networks: Any) -> np.ndarray:
-        """By seed (S,), 0 where every weight is a finite number and NaN elsewhere."""
-        floats = [x for x in map(np.asarray, jax.tree.leaves(networks)) if x.dtype.kind == "f"]
+    def _all_finite(self, tree: Any) -> np.ndarray:
+        """By seed (S,), 0 where every number in the tree is finite and NaN elsewhere."""
+        floats = [x for x in map(np.asarray, jax.tree.leaves(tree)) if x.dtype.kind == "f"]
         rows = [np.isfinite(x).reshape(self.per_seed[0], -1).all(axis=1) for x in floats]
         return np.where(np.all(rows, axis=0), 0.0, np.nan)
 
@@ -377,11 +390,12 @@ def load(path: str | Path, seed: int | None = None) -> Subspace:
     Where the run has several seeds, `seed` picks one; left out, the first.
     """
     path = Path(path)
-    file = RunFolder(path).subspace_file if path.is_dir() else path
-    if path.is_dir() and not file.exists():
-        RunFolder(path).read()  # names what is wrong with a folder that is not a run
+    folder = RunFolder(path)
+    if path.is_dir() and not folder.subspace_file.exists():
+        folder.read()  # names what is wrong with a folder that is not a run
         raise SlacklineError(f"{path}: is not trained to the end yet; resume it first")
-    subspaces = load_subspaces(file)
+    file = folder.subspace_file if path.is_dir() else path
+    subspaces = folder.subspaces() if folder.run_file.exists() else load_subspaces(file)
     if seed is None:
         return subspaces[0]
     for subspace in subspaces:

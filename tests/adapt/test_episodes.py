@@ -9,7 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from probes import AIM_SUITE, PROBES, Aim, AimParams, Counting, CountingParams, Tabular
+from probes import (
+    AIM_SUITE,
+    PROBES,
+    Aim,
+    AimParams,
+    Counting,
+    CountingParams,
+    Exploding,
+    Tabular,
+)
 
 from slackline.adapt.episodes import episode_returns
 from slackline.envs.api import Env
@@ -99,3 +108,10 @@ def test_agrees_with_a_python_loop() -> None:
                 break
         assert float(played(env, suite.horizon, policy, params, key[None])[0]) == total
         assert total < suite.horizon
+
+
+@pytest.mark.parametrize(("horizon", "sound"), [(4, True), (5, False), (50, False)])
+def test_a_simulation_that_broke_down_has_no_return(horizon: int, sound: bool) -> None:
+    """Its rewards stay finite; the observation does not, from the 5th step on."""
+    found = played(Exploding(), horizon, saying([0.5], 1), (), jax.random.key(0)[None])
+    assert bool(np.isfinite(found[0])) == sound

@@ -67,6 +67,12 @@ def test_interval_resamples_within_tasks() -> None:
     np.testing.assert_allclose(iqm_interval(matrix), [30.0, 30.0])
 
 
+def test_more_variations_of_the_same_seeds_tell_nothing_new() -> None:
+    """A seed good on one is good on all: the interval is as wide as on a single one."""
+    one = np.random.default_rng(0).normal(100.0, 10.0, (8, 1))
+    np.testing.assert_allclose(iqm_interval(np.tile(one, 16)), iqm_interval(one), rtol=1e-9)
+
+
 def test_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     generator = np.random.default_rng(0)
     hits = 0

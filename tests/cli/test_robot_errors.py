@@ -27,7 +27,7 @@ TINY = (
 )
 
 
-class Slippery(HalfCheetah):
+class Bomb(HalfCheetah):
     """A robot whose physics takes steps far too long, and so explodes within a few of them."""
 
     def default_params(self) -> BraxParams:
@@ -56,9 +56,11 @@ def test_bad_input_is_one_line(
     assert not (tmp_path / "run").exists()
 
 
-def test_more_dead_sensors_than_there_are() -> None:
+def test_dead_sensors_that_cannot_be() -> None:
     with pytest.raises(SlacklineError, match=r"fraction of dead sensors is 1\.2"):
         dead_sensors(1.2)
+    with pytest.raises(SlacklineError, match="seed of dead sensors is -1"):
+        dead_sensors(0.2, seed=-1)
 
 
 def config(suite: str, steps: int = 16) -> RunConfig:
@@ -76,11 +78,12 @@ def config(suite: str, steps: int = 16) -> RunConfig:
 
 
 def test_a_robot_that_explodes_stops_the_run_and_is_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Training names the step; a checkpoint of another body is refused; so is its adaptation."""
-    sound = replace(find_suite("halfcheetah"))
-    line = run_training(config("halfcheetah"), tmp_path / "good", checkpoint_seconds=0.0)[0]
+    """Training names the step and keeps what was good; files of another body are refused."""
+    sound = find_suite("halfcheetah")
+    good = tmp_path / "good"
+    line = run_training(config("halfcheetah"), good, checkpoint_seconds=0.0)[0]
     with pytest.raises(SlacklineError, match="Custom returned a value that is not finite"):
         line.adapt(
             lambda params: params._replace(sys=exploding(params.sys)),
@@ -88,20 +91,30 @@ def test_a_robot_that_explodes_stops_the_run_and_is_not_kept(
             episodes=1,
             score_episodes=1,
         )
-    before = (tmp_path / "good" / "checkpoint.safetensors").read_bytes()
-    bomb = replace(sound, env=Slippery())
+    longer, bad = replace(config("halfcheetah"), steps=4096), tmp_path / "bad"
+    RunFolder(bad).create(longer)
+    shutil.copy(good / "checkpoint.safetensors", bad)  # as if it had got as far as that
+    before = (bad / "checkpoint.safetensors").read_bytes()
+    bomb = replace(sound, env=Bomb())
     monkeypatch.setattr("slackline.store.run.suite", lambda _: bomb)
-    longer = replace(config("halfcheetah"), steps=4096)
-    with pytest.raises(SlacklineError, match=r"the simulation broke down at step [\d,]+: .*seed 3"):
-        run_training(longer, tmp_path / "bad", checkpoint_seconds=0.0)
-    assert (tmp_path / "good" / "checkpoint.safetensors").read_bytes() == before
-    checkpoint = RunFolder(tmp_path / "bad").checkpoint_file
-    if checkpoint.exists():
-        read_tensors(checkpoint)  # refuses anything that is not finite
+    with pytest.raises(
+        SlacklineError,
+        match=r"the simulation broke down at step [\d,]+: .*seed 3 .*; the last good checkpoint is",
+    ):
+        run_training(longer, bad, resume=True, checkpoint_seconds=0.0)
+    kept, header = read_tensors(bad / "checkpoint.safetensors")  # refuses what is not finite
+    assert header["iteration"] >= 2
+    assert kept["seen.count"] == header["iteration"] * 8
+    if header["iteration"] == 2:
+        assert (bad / "checkpoint.safetensors").read_bytes() == before
 
     monkeypatch.undo()
-    shutil.copytree(tmp_path / "good", tmp_path / "ant")
-    text = (tmp_path / "ant" / "run.json").read_text()
-    (tmp_path / "ant" / "run.json").write_text(text.replace('"halfcheetah"', '"ant"'))
+    ant = tmp_path / "ant"
+    shutil.copytree(good, ant)
+    (ant / "run.json").write_text((good / "run.json").read_text().replace("halfcheetah", "ant"))
     with pytest.raises(SlacklineError, match="saved by a run on halfcheetah, and this one is on"):
-        RunFolder(tmp_path / "ant").load_checkpoint(None)
+        RunFolder(ant).load_checkpoint(None)
+    for verb in ("adapt", "watch"):
+        assert "saved by a run on halfcheetah, and this one is on ant" in refused(
+            capsys, verb, str(ant), "--variation", "BigGravity"
+        )

@@ -36,6 +36,25 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return captured.err
 
 
+@pytest.mark.parametrize(
+    ("robot", "variation"), [("halfcheetah", "BigShins"), ("ant", "TinyGravity")]
+)
+def test_a_robot_is_filmed(
+    robot: str, variation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The trained lines that the repository has."""
+    kept = Path(__file__).parents[2] / "results" / robot / f"{robot}-lop"
+    for name in ("run.json", "subspace.safetensors"):
+        shutil.copy(kept / name, tmp_path)
+    words = ["--variation", variation, "--shots", "5", "--steps", "40", "--every", "10"]
+    assert cli.run(["watch", str(tmp_path), *words]) == 0
+    assert "0.25" in capsys.readouterr().out
+    with Image.open(tmp_path / f"watch-{variation}.gif") as film:
+        assert film.n_frames == 5
+    with Image.open(tmp_path / f"watch-{variation}.png") as strip:
+        assert min(strip.size) > 300
+
+
 def test_a_film_a_strip_and_a_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["watch", str(run), "--variation", "LongPole", "--shots", "3", "--every", "4"]
     capsys.readouterr()

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from probes import Exploding
 
+from slackline.envs.brax import HalfCheetah
 from slackline.envs.cartpole import CartPole
 from slackline.envs.pendulum import Pendulum
 from slackline.learn.hyper import Hyper
@@ -112,6 +113,19 @@ def test_blocks_on_other_devices_learn_the_same(
         np.testing.assert_allclose(curves[num], curves[1], rtol=2e-3, atol=2e-3)
         for a, b in zip(leaves(states[num]), leaves(states[1]), strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-2)
+
+
+def test_a_robot_learns_the_same_on_other_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = Learner(HalfCheetah(), 1000, CATALOGUE["lop"])
+    found = {}
+    for num in (1, 2):
+        on_devices(num, monkeypatch)
+        program = Program(learner, BLOCKY, [3])
+        state, progress = program.advance(program.init(), 2)
+        assert len(state.running.z.sharding.device_set) == num
+        found[num] = (state.running.z, state.seen, progress.losses)
+    for a, b in zip(leaves(found[1]), leaves(found[2]), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-2, atol=1e-3)
 
 
 def test_seeds_in_turn_are_seeds_alone() -> None:

@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 
+import slackline as sl
 from slackline.envs.brax import Ant, BraxParams, HalfCheetah
 from slackline.errors import SlacklineError
 from slackline.suites import suite
@@ -206,3 +207,22 @@ def test_engines_share_everything_but_the_physics(name: str) -> None:
     assert [v.name for v in found.variations] == [v.name for v in plain.variations]
     assert (found.hyper, found.protocol, found.horizon) == (plain.hyper, plain.protocol, 1000)
     assert found.hyper.steps_per_iteration == 2048 * 20
+
+
+@pytest.mark.parametrize("name", ["halfcheetah", "ant"])
+def test_the_papers_tables(name: str) -> None:
+    """Its appendix, number by number."""
+    hyper = suite(name).preset("paper")
+    assert hyper.algorithm == "ppo"
+    assert (hyper.policy_lr, hyper.critic_lr, hyper.entropy) == (3e-4, 3e-4, 0.0)
+    assert (hyper.num_envs, hyper.num_steps) == (2048, 20)
+    assert (hyper.discount, hyper.gae_lambda, hyper.clip) == (0.99, 0.96, 0.3)
+    assert hyper.max_grad_norm == 10.0
+    own = {"halfcheetah": (0.5, 8, 32), "ant": (0.4, 16, 16)}[name]
+    assert (hyper.action_std, hyper.epochs, hyper.minibatches) == own
+    assert (hyper.hidden, hyper.critic_hidden) == ((64,) * 4, (256,) * 5)
+    assert hyper.discriminator_hidden == (64, 64)
+    assert hyper.discriminator_lr == {"halfcheetah": 1e-4, "ant": 1e-3}[name]
+    beta = {"halfcheetah": (1.0, 0.1, 10.0), "ant": (1.0, 1.0, 0.1)}[name]
+    made = [sl.method(m, **suite(name).options.get(m, {})) for m in ("lop", "diayn_r", "lc")]
+    assert tuple(method.options["beta"] for method in made) == beta

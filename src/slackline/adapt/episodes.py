@@ -24,7 +24,8 @@ class Playing(NamedTuple):
 def episode_returns(
     env: Env, horizon: int, act: Callable[[Array], Array], params: Params, keys: Array
 ) -> Array:
-    """Undiscounted returns (B,) of B episodes, cut after `horizon` steps or the environment's own.
+    """Undiscounted returns (B,) of B episodes, cut after `horizon` steps or the environment's own;
+    NaN where the simulation broke down, whatever it paid.
 
     `act` turns observations (B, ...) into actions; params and keys have a leading axis B.
     """
@@ -43,10 +44,16 @@ def episode_returns(
         observation, state, reward, terminated = jax.vmap(env.step)(
             keys, now.state, act(now.observation), params
         )
-        total = now.total + jnp.where(now.over, 0.0, reward)
+        paid = jnp.where(finite_rows(observation), reward, jnp.nan)
+        total = now.total + jnp.where(now.over, 0.0, paid)
         time = now.time + 1
         return Playing(time, observation, state, total, now.over | terminated | (time >= limit))
 
     num = keys.shape[0]
     first = Playing(jnp.int32(0), observation, state, jnp.zeros(num), jnp.zeros(num, bool))
     return jax.lax.while_loop(going, step, first).total
+
+
+def finite_rows(x: Array) -> Array:
+    """Whether all numbers of each row (B, ...) are finite."""
+    return jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)))

@@ -14,7 +14,6 @@ from slackline.errors import SlacklineError
 from slackline.store.files import TEMPORARY
 from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores, score_table
-from slackline.subspace import load_subspaces
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Variation
 from slackline.training import OnTick, prepare, run_training
@@ -93,7 +92,7 @@ def adapt_run(
     chosen = (TRAIN, *suite.variations) if variations is None else variations
     subspaces = [
         replace(subspace, method=subspace.method.with_options(**options))
-        for subspace in load_subspaces(run.subspace_file)
+        for subspace in run.subspaces()
     ]
     found = adapt_many(subspaces, chosen, *astuple(adapting))
     table = score_table(found, subspaces, chosen, adapting.shots)

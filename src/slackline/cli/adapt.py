@@ -44,7 +44,7 @@ class Adapt:
     spread: Spread = None
     """cop: candidates drawn from the flat Dirichlet law or spread evenly; only shown, not kept."""
     devices: Devices = None
-    """CPU devices to spread the seeds over."""
+    """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
     json: bool = False
     """Print JSON for programs instead of a table for people."""
 

@@ -51,7 +51,7 @@ class Bench:
     out: Path = Path("runs/bench")
     """Folder to keep the runs and the page in."""
     devices: Devices = None
-    """CPU devices to spread the seeds over."""
+    """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
     dry_run: bool = False
     """Only print the command of every cell."""
 

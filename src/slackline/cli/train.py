@@ -52,7 +52,7 @@ class Train:
     checkpoint_seconds: float = 30.0
     """How often the whole training state is saved."""
     devices: Devices = None
-    """CPU devices to spread the seeds over."""
+    """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
     preset: str = "paper"
     """Which hyper-parameters to begin with; `slackline list` names the presets of each suite."""
     hyper: Hyper = field(default_factory=Hyper)

@@ -87,9 +87,7 @@ class Watch:
 
     def subspace(self, run: RunFolder) -> Subspace:
         """The seed to watch."""
-        from slackline.subspace import load_subspaces
-
-        by_seed = {s.seed: s for s in load_subspaces(run.subspace_file)}
+        by_seed = {s.seed: s for s in run.subspaces()}
         if self.seed is None:
             return next(iter(by_seed.values()))
         if self.seed not in by_seed:

@@ -18,7 +18,7 @@ from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method as find_method
 from slackline.methods.method import Method
 from slackline.store.run import RunConfig, RunFolder
-from slackline.subspace import Subspace, load_subspaces
+from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Suite
 
@@ -40,7 +40,7 @@ class RunResult:
 
     def subspace(self) -> Subspace:
         """The trained artefact of the first seed."""
-        return load_subspaces(RunFolder(self.path).subspace_file)[0]
+        return RunFolder(self.path).subspaces()[0]
 
     def curve(self) -> tuple[np.ndarray, np.ndarray]:
         """Training curve: steps (P,) and displayed returns (P, S), NaN where no episode ended."""

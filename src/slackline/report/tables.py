@@ -40,8 +40,17 @@ def plus_minus(summary: Summary, digits: int) -> str:
 
 
 def benchmark_title(result: SuiteResult, shots: int) -> str:
-    budgets = {f"{len(r.config.seeds)} seeds × {r.config.steps:,} steps": None for r in result.runs}
-    return f"{result.suite.title}: return after adapting with K = {shots}, {' or '.join(budgets)}"
+    shown = [method.name for method in result.methods(shots)]
+    budgets: dict[str, list[str]] = {}
+    for run in result.runs:
+        if run.method.name in shown:
+            budget = f"{len(run.config.seeds)} seeds × {run.config.steps:,} steps"
+            budgets.setdefault(budget, []).append(run.method.name)
+    words = [
+        budget if len(budgets) == 1 else f"{budget} ({', '.join(methods)})"
+        for budget, methods in budgets.items()
+    ]
+    return f"{result.suite.title}: return after adapting with K = {shots}, {'; '.join(words)}"
 
 
 def benchmark_caption(result: SuiteResult, shots: int) -> str:

@@ -38,6 +38,7 @@ from slackline.store.files import (
     write_json,
     write_tensors,
 )
+from slackline.subspace import Subspace, load_subspaces
 from slackline.suites import suite
 from slackline.suites.suite import Suite
 
@@ -273,15 +274,25 @@ class RunFolder:
             expected="slackline-checkpoint",
             newest=SCHEMA,
         )
-        trained_on = self.config().suite
-        if header.get("suite", trained_on) != trained_on:
-            raise SlacklineError(
-                f"{path}: was saved by a run on {header['suite']}, and this one is on {trained_on}"
-            )
+        self._insist_on_own(path, header.get("suite", self.config().suite))
         iteration, seconds = header.get("iteration"), header.get("seconds")
         if not isinstance(iteration, int) or not isinstance(seconds, int | float):
             raise SlacklineError(f"{path}: has no iteration number")
         return from_tensors(like, tensors, path), iteration, float(seconds)
+
+    def subspaces(self) -> list[Subspace]:
+        """The trained artefact, one subspace a seed."""
+        found = load_subspaces(self.subspace_file)
+        self._insist_on_own(self.subspace_file, found[0].suite)
+        return found
+
+    def _insist_on_own(self, path: Path, suite: str) -> None:
+        """Refuse what a run on another body left."""
+        trained_on = self.config().suite
+        if suite != trained_on:
+            raise SlacklineError(
+                f"{path}: was saved by a run on {suite}, and this one is on {trained_on}"
+            )
 
     def append_progress(self, line: dict[str, Any]) -> None:
         with open(self.progress_file, "a", encoding="utf-8") as file:

@@ -26,7 +26,7 @@ from slackline.envs.brax import (
     long_axis,
 )
 from slackline.envs.mjcf import PARTS
-from slackline.errors import SlacklineError, require_number, unknown
+from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.suites.suite import Protocol, Suite, Variation
 
 BLOCK = 128
@@ -84,6 +84,7 @@ def dead_sensors(fraction: float, seed: int = 0) -> Change:
     drawn by `np.random.default_rng(seed)`.
     """
     require_number("fraction of dead sensors", fraction, low=0.0, high=1.0)
+    require_count("seed of dead sensors", seed, low=0, high=2**32 - 1)
 
     def change(params: BraxParams) -> BraxParams:
         dead = drawn_dead(fraction, params.sensors.shape[-1], seed)

@@ -48,7 +48,9 @@ PAPER = Hyper(
     discriminator_hidden=(64, 64),
 )
 """The paper's table. Its minibatches are of sub-trajectories, 512 of them; ours of single steps. It
-does not say whether observations and advantages are normalised; without, little is learned."""
+does not say whether observations and advantages are normalised; without, little is learned. The
+discriminator's learning rate is DIAYN+R's; for Lc the table has 1e-3
+(`--hyper.discriminator-lr 1e-3`)."""
 
 FAST = replace(
     PAPER,
