@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
-from timing import Contender, seconds, take_turns
+from timing import Contender, take_turns
 
 import slackline as sl
 from slackline.envs.brax import quiet_brax
@@ -231,15 +230,17 @@ def untrained(suite: Suite) -> Subspace:
     return sl.train(suite.name, "lop", steps=hyper.steps_per_iteration, hyper=hyper)
 
 
-def evaluation(suite: Suite, line: Subspace, score_episodes: int, rounds: int) -> dict[str, float]:
+def evaluation(suite: Suite, line: Subspace, score_episodes: int, budget: float) -> Contender:
     """Whole episodes of a line on every variation, ten candidates each; an Ant may fall early, and
     is counted as if it had not."""
     variations = suite.variations
-    adapt = partial(sl.adapt_many, [line], variations, 10, 1, score_episodes)
-    compiling = seconds(adapt)
-    best = min(seconds(adapt) for _ in range(rounds))
+
+    def adapt(times: int) -> None:
+        for _ in range(times):
+            sl.adapt_many([line], variations, 10, 1, score_episodes)
+
     steps = suite.horizon * len(variations) * (10 + score_episodes)
-    return {"seconds": best, "compile_seconds": compiling, "steps_per_second": steps / best}
+    return Contender(adapt, steps, budget)
 
 
 def measure(name: str, budget: float, rounds: int) -> dict[str, Any]:
@@ -254,10 +255,11 @@ def measure(name: str, budget: float, rounds: int) -> dict[str, Any]:
         for method in ("single", "lop")
     )
     update = {way: update_bound(suite, hyper, seeds, budget) for way, seeds in ways.items()}
-    trained = [*single.values(), *lop.values(), *update.values()]
-    take_turns([*ours.values(), *brax.values(), collecting, acting, *trained], rounds)
     line, fresh = untrained(suite), suite.protocol.score_episodes
-    evaluate, adapt = (evaluation(suite, line, episodes, rounds) for episodes in (1, fresh))
+    evaluate, adapt = (evaluation(suite, line, episodes, budget) for episodes in (1, fresh))
+    contenders = [ours, brax, single, lop, update]
+    all_of_them = [one for several in contenders for one in several.values()]
+    take_turns([*all_of_them, collecting, acting, evaluate, adapt], rounds)
 
     def ratios(ceilings: dict[int, Contender]) -> dict[str, Any]:
         best = max(contender.speed for contender in ceilings.values())
@@ -269,8 +271,8 @@ def measure(name: str, budget: float, rounds: int) -> dict[str, Any]:
             "rollout_over_env_only": collecting.speed / best,
             "rollout_over_bound": of_bound(collecting, acting),
             "training_over_bound": {way: of_bound(single[way], update[way]) for way in ways},
-            "evaluate_over_env_only": evaluate["steps_per_second"] / best,
-            "adapt_over_env_only": adapt["steps_per_second"] / best,
+            "evaluate_over_env_only": evaluate.speed / best,
+            "adapt_over_env_only": adapt.speed / best,
         }
 
     def results(contenders: dict[Any, Contender]) -> dict[str, Any]:
@@ -284,8 +286,8 @@ def measure(name: str, budget: float, rounds: int) -> dict[str, Any]:
         "single": results(single),
         "lop": results(lop),
         "update_products": results(update),
-        "evaluate": evaluate,
-        "adapt": adapt,
+        "evaluate": evaluate.result(),
+        "adapt": adapt.result(),
         "lop_cost_over_single": {way: single[way].speed / lop[way].speed for way in ways},
         "ratios": {"to_our_physics": ratios(ours), "to_brax": ratios(brax)},
     }

@@ -1,6 +1,6 @@
 """How fast, as ratios in one run. Prints JSON; keep the machine idle while it runs.
 
-    python benchmarks/throughput.py [--suite halfcheetah] [--quick] [--out FILE]
+    python benchmarks/throughput.py [--suite halfcheetah] [--quick] [--rounds 12] [--out FILE]
 
 On CartPole:
 
@@ -130,6 +130,7 @@ def main() -> None:
     )
     parser.add_argument("--suite", choices=[SUITE, "halfcheetah", "ant"], default=SUITE)
     parser.add_argument("--quick", action="store_true", help="short strides: a smoke test")
+    parser.add_argument("--rounds", type=int, default=12, help="turns of every contender")
     parser.add_argument("--out", type=Path, help="also write the JSON here")
     arguments = parser.parse_args()
     jax.config.update("jax_num_cpu_devices", default_devices())
@@ -138,7 +139,7 @@ def main() -> None:
         "machine": f"{platform.machine()}, {jax.local_device_count()} CPU devices",
         "versions": {"jax": jax.__version__, "numpy": np.__version__},
         "suite": arguments.suite,
-    } | run(*((0.2, 2) if arguments.quick else (1.0, 12)))
+    } | run(*((0.2, 2) if arguments.quick else (1.0, arguments.rounds)))
     print(json.dumps(result, indent=2))
     keep(result, arguments.out)
 
