@@ -109,11 +109,21 @@ class Robot(Env):
         self, key: Array, state: Any, action: Array, params: BraxParams
     ) -> tuple[Array, Any, Array, Array]:
         num_frames = self.frames[self.backend]
-        after = engine_of(self.backend).step(params.sys, state, action, num_frames)
-        moved = self.pose(after)[0][0] - self.pose(state)[0][0]
-        speed = moved[0] / (params.sys.opt.timestep * num_frames)
-        reward = self.reward(speed, action)
-        return self.observe(after, params), after, reward, self.fallen(after)
+
+        def advance(state: Any) -> tuple[Array, Any, Array, Array]:
+            after = engine_of(self.backend).step(params.sys, state, action, num_frames)
+            moved = self.pose(after)[0][0] - self.pose(state)[0][0]
+            speed = moved[0] / (params.sys.opt.timestep * num_frames)
+            reward = self.reward(speed, action)
+            return self.observe(after, params), after, reward, self.fallen(after)
+
+        if self.backend != "spring" or jax.default_backend() != "cpu":
+            return advance(state)
+        # A loop is one kernel (see xla.py); without it, between the policy's matrix products, a
+        # step would be a hundred small ones. XLA unrolls loops that it knows to turn only once.
+        once = jax.lax.optimization_barrier(jnp.int32(1))
+        before = jnp.zeros(self.observation_size), state, jnp.zeros(()), jnp.zeros((), bool)
+        return jax.lax.fori_loop(0, once, lambda _, now: advance(now[1]), before)
 
     def observe(self, state: Any, params: BraxParams) -> Array:
         seen = jnp.concatenate([state.q[self.hidden_positions :], state.qd])
