@@ -119,7 +119,8 @@ def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender
     layout = layout_of(1, hyper.num_blocks)
     learner = Learner(suite.jax_env, suite.horizon, sl.method(method), layout.axis)
 
-    def gather(state: Any) -> Any:
+    def iterate(carry: Any) -> Any:
+        state, _ = carry
         key, collect_key = jax.random.split(state.key)
 
         def one(block: Any) -> Any:
@@ -131,13 +132,10 @@ def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender
         running, kept = one_by_one(one, (keys, state.running))
         return state._replace(running=running, key=key), kept
 
-    def iterate(carry: Any) -> Any:
-        return gather(carry[0])
-
     def begin(state: Any) -> Any:
-        return state, zeros_as(gather, state)[1]
+        return state, zeros_as(iterate, (state, None))[1]
 
-    each = layout.each(lambda carry, n: loop(iterate)(carry, n), (0, None))
+    each = layout.each(loop(iterate), (0, None))
     state = Program(Learner(suite.jax_env, suite.horizon, sl.method(method)), hyper, [0]).init()
     carry = compiled(layout.each(begin, (0,)), layout, (STATE,), (STATE, BLOCK))(state)
     run = compiled(each, layout, ((STATE, BLOCK), WHOLE), (STATE, BLOCK), run_long=True)

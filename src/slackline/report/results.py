@@ -38,6 +38,10 @@ class RunResult:
     def folder(self) -> str:
         return self.path.name
 
+    @property
+    def budget(self) -> str:
+        return f"{len(self.config.seeds)} seeds × {self.config.steps:,} steps"
+
     def subspace(self) -> Subspace:
         """The trained artefact of the first seed."""
         return RunFolder(self.path).subspaces()[0]
@@ -134,10 +138,13 @@ class SuiteResult:
         return [v.name for v in self.suite.variations if v.name in common]
 
     @_remembered
-    def methods(self, shots: int) -> list[Method]:
-        """The methods measured at K, in the order of the catalogue."""
+    def runs_at(self, shots: int) -> list[RunResult]:
+        """The runs measured at K, in the order of the catalogue."""
         present = set(self.scores.filter(shots=shots)["method"].unique())
-        return [run.method for run in self.runs if run.method.name in present]
+        return [run for run in self.runs if run.method.name in present]
+
+    def methods(self, shots: int) -> list[Method]:
+        return [run.method for run in self.runs_at(shots)]
 
     @_remembered
     def matrix(self, method: str, shots: int) -> np.ndarray:

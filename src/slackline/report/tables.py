@@ -40,12 +40,9 @@ def plus_minus(summary: Summary, digits: int) -> str:
 
 
 def benchmark_title(result: SuiteResult, shots: int) -> str:
-    shown = [method.name for method in result.methods(shots)]
     budgets: dict[str, list[str]] = {}
-    for run in result.runs:
-        if run.method.name in shown:
-            budget = f"{len(run.config.seeds)} seeds × {run.config.steps:,} steps"
-            budgets.setdefault(budget, []).append(run.method.name)
+    for run in result.runs_at(shots):
+        budgets.setdefault(run.budget, []).append(run.method.name)
     words = [
         budget if len(budgets) == 1 else f"{budget} ({', '.join(methods)})"
         for budget, methods in budgets.items()

@@ -66,9 +66,8 @@ def verdict(result: SuiteResult, shots: int) -> str:
 def conditions(result: SuiteResult, shots: int) -> str:
     """Under what conditions the table's numbers were measured."""
     rows = result.scores.filter(shots=shots)
-    names = {method.name for method in result.methods(shots)}
-    runs = [run for run in result.runs if run.config.method in names]
-    trained = [f"{len(r.config.seeds)} seeds × {r.config.steps:,} steps" for r in runs]
+    runs = result.runs_at(shots)
+    trained = [run.budget for run in runs]
     if len(set(trained)) == 1:
         budget = f"Trained with {trained[0].replace('1 seeds', '1 seed')} for each method"
     else:

@@ -274,7 +274,7 @@ class RunFolder:
             expected="slackline-checkpoint",
             newest=SCHEMA,
         )
-        self._insist_on_own(path, header.get("suite", self.config().suite))
+        self._insist_on_own(path, header.get("suite"))
         iteration, seconds = header.get("iteration"), header.get("seconds")
         if not isinstance(iteration, int) or not isinstance(seconds, int | float):
             raise SlacklineError(f"{path}: has no iteration number")
@@ -286,10 +286,10 @@ class RunFolder:
         self._insist_on_own(self.subspace_file, found[0].suite)
         return found
 
-    def _insist_on_own(self, path: Path, suite: str) -> None:
-        """Refuse what a run on another body left."""
+    def _insist_on_own(self, path: Path, suite: str | None) -> None:
+        """Refuse what a run on another body left; early files do not say whose they are."""
         trained_on = self.config().suite
-        if suite != trained_on:
+        if suite not in (None, trained_on):
             raise SlacklineError(
                 f"{path}: was saved by a run on {suite}, and this one is on {trained_on}"
             )
