@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +56,31 @@ def test_a_robot_is_filmed(
         assert film.n_frames == 5
     with Image.open(tmp_path / f"watch-{variation}.png") as strip:
         assert min(strip.size) > 300
+
+
+UNDER_4_GB = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_DATA, (2**32, 2**32))
+from slackline import cli
+sys.exit(cli.run(sys.argv[1:]))
+"""
+
+
+def test_a_robot_is_filmed_as_users_compile_it(tmp_path: Path) -> None:
+    """The tests' own XLA flags save compilation time, and once hid that it took all memory."""
+    kept = Path(__file__).parents[2] / "results" / "halfcheetah" / "halfcheetah-lop"
+    for name in ("run.json", "subspace.safetensors"):
+        shutil.copy(kept / name, tmp_path)
+    words = ["watch", str(tmp_path), "--variation", "BigShins", "--steps", "20", "--every", "10"]
+    plain = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
+    done = subprocess.run(
+        [sys.executable, "-c", UNDER_4_GB, *words],
+        env={**plain, "SLACKLINE_CACHE": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "watch-BigShins.gif").exists()
 
 
 def test_a_film_a_strip_and_a_table(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

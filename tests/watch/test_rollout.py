@@ -9,26 +9,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import slackline as sl
 from slackline.envs.cartpole import CartPole, CartPoleState
-from slackline.networks import MLP, Layer
 from slackline.suites import suite
-from slackline.watch.rollout import Episodes, roll_out
+from slackline.watch.rollout import Episodes, roll_out, run_episodes
 
 HORIZON = 60
 
 
-def leaning(direction: float) -> MLP:
-    """A network that always pushes to one side."""
-    weight, bias = np.zeros((1, 4, 2), np.float32), np.array([[0.0, direction]], np.float32)
-    return MLP((Layer(jnp.asarray(weight), jnp.asarray(bias)),))
-
-
 @pytest.fixture(scope="module")
 def rolled() -> tuple[CartPoleState, np.ndarray, np.ndarray]:
-    networks = jax.tree.map(lambda *leaves: jnp.stack(leaves), leaning(1.0), leaning(-1.0))
-    params = jax.tree.map(jnp.asarray, suite("cartpole").jax_env.default_params())
-    run = jax.jit(roll_out, static_argnums=(0, 1))
-    return jax.tree.map(np.asarray, run(CartPole(), HORIZON, networks, params, jax.random.key(3)))
+    """Two policies: one always pushes to the right, the other to the left."""
+    params = CartPole().default_params()
+    sides = jnp.array([1, 0])
+    key = jax.random.key(3)
+    found = jax.jit(lambda: roll_out(CartPole(), HORIZON, 2, lambda _: sides, params, key))()
+    return jax.tree.map(np.asarray, found)
 
 
 def test_all_policies_start_alike_and_part(rolled) -> None:
@@ -61,6 +57,24 @@ def test_nothing_moves_and_nothing_is_earned_after_the_end(rolled) -> None:
         assert ended[length - 1 :, k].all()
         for leaf in states:
             assert (leaf[length:, k] == leaf[length, k]).all()
+
+
+@pytest.mark.parametrize("method", ["single", "lop", "diayn_r"])
+def test_each_policy_is_the_plain_one_at_its_z(method: str) -> None:
+    line = sl.train("cartpole", method=method, steps=3200)
+    zs = line.method.latent.candidates(2)
+    longer = suite("cartpole").variation("LongPole")
+    found = run_episodes(line, longer, zs)
+    env = CartPole()
+    params = longer.apply(env.default_params())
+    for k, z in enumerate(zs):
+        policy = line.at(z)
+        for time in range(int(found.lengths[k])):
+            before = jax.tree.map(lambda leaf, k=k, time=time: leaf[time, k], found.states)
+            action = jnp.asarray(policy(np.array(before)))
+            _, after, _, _ = env.step(jax.random.key(0), before, action, params)
+            for ours, theirs in zip(found.states, after, strict=True):
+                np.testing.assert_allclose(ours[time + 1, k], theirs, rtol=1e-5, atol=1e-6)
 
 
 def test_returns_until_a_step_and_the_past_of_one_policy() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -10,8 +11,9 @@ import numpy as np
 
 from slackline.envs.api import Array, Env, Params, State
 from slackline.errors import SlacklineError
+from slackline.learn.collect import where_done
 from slackline.learn.distributions import distribution_of
-from slackline.networks import MLP
+from slackline.pixels import Network
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Variation
@@ -45,14 +47,22 @@ class Episodes(NamedTuple):
 
 def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Episodes:
     """One whole episode of the policy at each z (K, size) on a changed environment."""
-    suite = find_suite(subspace.suite)
-    env = suite.jax_env
-    params = jax.tree.map(jnp.asarray, variation.apply(env.default_params()))
+    suite, method = find_suite(subspace.suite), subspace.method
+    env, distribution = suite.jax_env, distribution_of(suite.env.action)
+    # Constants of the program: a robot's system has hundreds of numbers, and this runs once.
+    params = jax.tree.map(np.asarray, variation.apply(env.default_params()))
     key = jax.random.fold_in(jax.random.key(subspace.seed), variation.label)
-    networks = subspace.networks_at(zs)
     limit = int(env.time_limit(params, suite.horizon))
-    run = jax.jit(roll_out, static_argnums=(0, 1))
-    states, rewards, ended = jax.tree.map(np.asarray, run(env, limit, networks, params, key))
+
+    def run(policy: Network, zs: Array, key: Array) -> tuple[State, Array, Array]:
+        def actions(observations: Array) -> Array:
+            return distribution.greedy(method.outputs(policy, observations, zs))
+
+        return roll_out(env, limit, len(zs), actions, params, key)
+
+    policy = jax.tree.map(jnp.asarray, subspace.acting)
+    found = jax.jit(run)(policy, jnp.asarray(zs), key)
+    states, rewards, ended = jax.tree.map(np.asarray, found)
     if not np.isfinite(rewards).all():
         raise SlacklineError(
             f"an episode on {variation.name} returned a value that is not finite: "
@@ -63,29 +73,32 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
 
 
 def roll_out(
-    env: Env, horizon: int, networks: MLP, params: Params, key: Array
+    env: Env,
+    horizon: int,
+    num_policies: int,
+    actions: Callable[[Array], Array],
+    params: Params,
+    key: Array,
 ) -> tuple[State, Array, Array]:
-    """(states (T + 1, K, ...), rewards (T, K), ended (T, K)) of K networks from one start."""
-    distribution = distribution_of(env.action)
+    """(states (T + 1, K, ...), rewards (T, K), ended (T, K)) of K policies from one start;
+    `actions` gives theirs, (K, ...), for what they see, (K, ...)."""
     reset_key, step_key = jax.random.split(key)
-    observation, start = env.reset(reset_key, params)
+    each_step = jax.vmap(env.step, in_axes=(None, 0, 0, None))
 
-    def one(network: MLP) -> tuple[State, Array, Array]:
-        def step(carry: tuple[Array, State, Array], time: Array) -> tuple[Any, Any]:
-            observation, state, over = carry
-            action = distribution.greedy(network(observation))
-            key = jax.random.fold_in(step_key, time)
-            after = env.step(key, state, action, params)
-            still = jax.tree.map(
-                lambda new, old: jnp.where(over, old, new), after[:2], (observation, state)
-            )
-            reward = jnp.where(over, 0.0, after[2])
-            over = over | after[3]
-            return (*still, over), (still[1], reward, over)
+    def step(carry: tuple[Array, State, Array], time: Array) -> tuple[Any, Any]:
+        observation, state, over = carry
+        # The same chance for all.
+        key = jax.random.fold_in(step_key, time)
+        after = each_step(key, state, actions(observation), params)
+        still = where_done(over, (observation, state), after[:2])
+        reward = jnp.where(over, 0.0, after[2])
+        over = over | after[3]
+        return (*still, over), (still[1], reward, over)
 
-        first = (observation, start, jnp.zeros((), bool))
-        _, (states, rewards, over) = jax.lax.scan(step, first, jnp.arange(horizon))
-        states = jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs]), start, states)
-        return states, rewards, over
-
-    return jax.vmap(one, out_axes=1)(networks)
+    start = jax.tree.map(
+        lambda leaf: jnp.repeat(leaf[None], num_policies, axis=0), env.reset(reset_key, params)
+    )
+    first = (*start, jnp.zeros(num_policies, bool))
+    _, (states, rewards, over) = jax.lax.scan(step, first, jnp.arange(horizon))
+    states = jax.tree.map(lambda x, xs: jnp.concatenate([x[None], xs]), start[1], states)
+    return states, rewards, over
