@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
+import slackline as sl
+from slackline.suites import suite
+from slackline.watch.rollout import run_episodes
 from slackline.watch.scenes import ACCENT, FAR, NEAR, SKY, mix, view_of
 from slackline.watch.watched import step_seconds
 
@@ -21,8 +26,6 @@ def start_of(env: Any, params: Any) -> Any:
 
 
 def test_a_half_cheetah_stands_on_the_ground_and_its_big_shins_are_marked() -> None:
-    from slackline.suites import suite
-
     found = suite("halfcheetah")
     usual = found.env.default_params()
     params = found.variation("BigShins").apply(usual)
@@ -51,3 +54,15 @@ def test_an_ant_is_drawn_whole_in_perspective() -> None:
     corners = np.concatenate([part.outline for part in parts])
     assert (corners.min(axis=0) > [left, bottom]).all()
     assert (corners.max(axis=0) < [right, top]).all()
+
+
+@pytest.mark.parametrize("engine", ["positional", "generalized"])
+def test_a_line_is_watched_on_the_other_engines(engine: str) -> None:
+    """Which want their numbers as JAX has them."""
+    line = sl.load(Path(__file__).parents[2] / "results" / "halfcheetah" / "halfcheetah-lop")
+    elsewhere = replace(line, suite=f"halfcheetah-{engine}")
+    variation = suite(elsewhere.suite).variation("TinyGravity")
+    zs = np.array([[1.0, 0.0], [0.0, 1.0]], np.float32)
+    found = run_episodes(elsewhere, variation, zs)
+    assert (found.lengths == 1000).all()
+    assert found.returns[0] != found.returns[1]

@@ -50,7 +50,7 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
     suite, method = find_suite(subspace.suite), subspace.method
     env, distribution = suite.jax_env, distribution_of(suite.env.action)
     # Constants of the program: a robot's system has hundreds of numbers, and this runs once.
-    params = jax.tree.map(np.asarray, variation.apply(env.default_params()))
+    params = variation.apply(env.default_params())
     key = jax.random.fold_in(jax.random.key(subspace.seed), variation.label)
     limit = int(env.time_limit(params, suite.horizon))
 
