@@ -34,7 +34,7 @@ def work(name: str, budget: float) -> dict[str, float]:
 
     jax.config.update("jax_num_cpu_devices", default_devices())
     suite = sl.suite(name)
-    fast = suite.preset("fast")
+    fast = suite.preset("fast", "single")
     contenders = {
         "stepping": robots.env_only(suite, fast, budget),
         "single": robots.training(suite, "single", fast, 1, budget),

@@ -94,7 +94,7 @@ def configure(
         suite=found.name,
         method=method,
         options=find_method(method, **(found.options.get(method, {}) | options)).options,
-        hyper=found.preset(preset or "paper") if hyper is None else hyper,
+        hyper=found.preset(preset or "paper", method) if hyper is None else hyper,
         seeds=seeds,
         steps=found.protocol.steps if steps is None else steps,
     )

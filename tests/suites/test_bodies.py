@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -212,7 +213,7 @@ def test_engines_share_everything_but_the_physics(name: str) -> None:
 @pytest.mark.parametrize("name", ["halfcheetah", "ant"])
 def test_the_papers_tables(name: str) -> None:
     """Its appendix, number by number."""
-    hyper = suite(name).preset("paper")
+    hyper = suite(name).preset("paper", "diayn_r")
     assert hyper.algorithm == "ppo"
     assert (hyper.policy_lr, hyper.critic_lr, hyper.entropy) == (3e-4, 3e-4, 0.0)
     assert (hyper.num_envs, hyper.num_steps) == (2048, 20)
@@ -223,6 +224,7 @@ def test_the_papers_tables(name: str) -> None:
     assert (hyper.hidden, hyper.critic_hidden) == ((64,) * 4, (256,) * 5)
     assert hyper.discriminator_hidden == (64, 64)
     assert hyper.discriminator_lr == {"halfcheetah": 1e-4, "ant": 1e-3}[name]
+    assert suite(name).preset("paper", "lc") == replace(hyper, discriminator_lr=1e-3)
     beta = {"halfcheetah": (1.0, 0.1, 10.0), "ant": (1.0, 1.0, 0.1)}[name]
     made = [sl.method(m, **suite(name).options.get(m, {})) for m in ("lop", "diayn_r", "lc")]
     assert tuple(method.options["beta"] for method in made) == beta

@@ -111,14 +111,13 @@ class Bench:
             adapting = Adapting.of(
                 find_suite(name).protocol, self.shots, self.episodes, self.score_episodes
             )
-            hyper = find_suite(name).preset(self.preset)
             configs = [
                 configure(
                     name,
                     method,
                     seeds=seeds,
                     steps=self.steps,
-                    hyper=hyper,
+                    preset=self.preset,
                     **self.options_of(method),
                 )
                 for method in dict.fromkeys(self.methods)

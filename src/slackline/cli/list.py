@@ -39,6 +39,7 @@ def catalogue() -> dict[str, Any]:
                 "engines": [f"{s.name}-{e}" for e in engines if s.name in ROBOTS],
                 "protocol": asdict(s.protocol),
                 "hyper": asdict(s.hyper),
+                "exceptions": s.exceptions,
                 "presets": ["paper", *s.presets],
             }
             for s in map(suite, NAMES)

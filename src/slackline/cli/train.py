@@ -121,7 +121,7 @@ def beginning(asked: Train, file: str | None) -> Hyper:
     """The hyper-parameters to begin with: a file's, a preset's, or the paper's."""
     suite = find_suite(asked.suite)
     if file is None:
-        return suite.preset(asked.preset)
+        return suite.preset(asked.preset, asked.method)
     if asked.preset != "paper":
         raise SlacklineError("--hyper FILE and --preset exclude each other; give one of them")
     from slackline.tuning import load_choice

@@ -48,9 +48,7 @@ PAPER = Hyper(
     discriminator_hidden=(64, 64),
 )
 """The paper's table. Its minibatches are of sub-trajectories, 512 of them; ours of single steps. It
-does not say whether observations and advantages are normalised; without, little is learned. The
-discriminator's learning rate is DIAYN+R's; for Lc the table has 1e-3
-(`--hyper.discriminator-lr 1e-3`)."""
+does not say whether observations and advantages are normalised; without, little is learned."""
 
 FAST = replace(
     PAPER,
@@ -98,6 +96,7 @@ def on(engine: str) -> Suite:
         variations=tuple(varied(*pair) for pair in VARIED),
         extras=(varied("Huge", "Torso"),),
         hyper=PAPER,
+        exceptions={"lc": {"discriminator_lr": 1e-3}},
         presets={"fast": FAST},
         options={"diayn_r": {"beta": 0.1}, "lc": {"beta": 10.0}},
         note=NOTE + (EXACT if engine == "generalized" else SOFT),

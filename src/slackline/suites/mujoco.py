@@ -104,6 +104,7 @@ def on(robot: str) -> Suite:
             variations=tuple(varied(*pair) for pair in halfcheetah.VARIED),
             extras=(varied("Huge", "Torso"),),
             options=halfcheetah.SUITE.options,
+            exceptions=halfcheetah.SUITE.exceptions,
         )
     return of(
         ANT,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -81,8 +81,10 @@ class Suite:
     protocol: Protocol
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The paper's options of methods, by name, where they are not the catalogue's defaults."""
+    exceptions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Where the paper's hyper-parameters of a method, by name, are not `hyper`."""
     presets: dict[str, Hyper] = field(default_factory=dict)
-    """Other hyper-parameters worth trying, by name."""
+    """Other hyper-parameters worth trying, by name; for all methods."""
     display_scale: float = 1.0
     """Returns are multiplied by this where they are shown; never in training or in the store."""
     digits: int = 1
@@ -125,9 +127,10 @@ class Suite:
 
         return jax.tree.map(lambda *leaves: np.stack(leaves), *map(changed, variations))
 
-    def preset(self, name: str) -> Hyper:
-        """Hyper-parameters by name; "paper" are the suite's own."""
-        presets = {"paper": self.hyper, **self.presets}
+    def preset(self, name: str, method: str) -> Hyper:
+        """A method's hyper-parameters by name; "paper" are the suite's own."""
+        paper = replace(self.hyper, **self.exceptions.get(method, {}))
+        presets = {"paper": paper, **self.presets}
         if name not in presets:
             raise unknown(f"preset of {self.name}", name, presets)
         return presets[name]
