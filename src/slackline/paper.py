@@ -16,6 +16,9 @@ class PaperScore(NamedTuple):
     mean: float
     std: float
 
+    def __str__(self) -> str:
+        return f"{self.mean:g} ± {self.std:g}"
+
 
 @cache
 def _tables() -> dict[str, Any]:

@@ -11,12 +11,13 @@ import pytest
 
 from slackline.envs.cartpole import CartPoleState
 from slackline.errors import SlacklineError
+from slackline.report.sheet import styled
 from slackline.suites import suite
 from slackline.watch.files import check_target, write_film, write_strip
 from slackline.watch.film import Film, Timing
 from slackline.watch.rollout import Episodes
 from slackline.watch.scenes import view_of
-from slackline.watch.stage import is_seen, styled
+from slackline.watch.stage import is_seen
 from slackline.watch.strip import MOMENTS, moments
 from slackline.watch.watched import Watched, step_seconds
 

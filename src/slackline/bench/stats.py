@@ -20,6 +20,11 @@ class Summary(NamedTuple):
     def standard_error(self) -> float:
         return self.std / max(self.num_seeds, 1) ** 0.5
 
+    def shown(self, digits: int) -> str:
+        if not np.isfinite(self.mean):
+            return "–"
+        return f"{self.mean:.{digits}f} ± {self.std:.{digits}f}"
+
 
 def seed_scores(scores: pl.DataFrame) -> pl.DataFrame:
     """Mean fresh-episode return for every (suite, method, shots, variation, seed)."""

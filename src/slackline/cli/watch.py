@@ -56,10 +56,10 @@ class Watch:
     """CPU devices to use."""
 
     def run(self) -> None:
+        from slackline.report.sheet import styled
         from slackline.report.tables import show
         from slackline.watch.files import check_target, write_film, write_strip
         from slackline.watch.film import Timing
-        from slackline.watch.stage import styled
         from slackline.watch.watched import watch
 
         styled()  # no matplotlib, no episodes

@@ -115,8 +115,7 @@ def scores_chart(result: SuiteResult, shots: int) -> Figure:
                         "line": {"width": 1.8},
                     },
                     "hovertext": [
-                        cell
-                        and f"the paper's {method.title} on {name}<br>{cell.mean:g} ± {cell.std:g}"
+                        cell and f"the paper's {method.title} on {name}<br>{cell}"
                         for name, cell in zip(names, paper, strict=True)
                     ],
                     "hoverinfo": "text",

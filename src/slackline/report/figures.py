@@ -10,7 +10,6 @@ import numpy as np
 
 from slackline.bench.stats import summarise
 from slackline.envs.maze import Maze
-from slackline.errors import SlacklineError
 from slackline.methods.method import Method
 from slackline.paper import paper_score
 from slackline.report.charts import (
@@ -22,53 +21,22 @@ from slackline.report.charts import (
     thinned_curve,
 )
 from slackline.report.results import Results, Selection, SuiteResult
+from slackline.report.sheet import COLOURS, DPI, INK, QUIET, WIDTH, new_figure, styled
 from slackline.report.trajectories import trajectories_png
 
-COLOURS = ("#d55e00", "#777777", "#0072b2", "#00855f", "#3d9fdb", "#b0478f", "#c48500", "#4b3f9e")
-"""By `colour_index`; safe for colour-blind readers."""
 HATCHES = ("", "///", "xxx", "...")
-INK, QUIET, GRID = "#1d2329", "#5b6570", "#e6e4de"
-WIDTH, DPI = 10.0, 160  # 1600 pixels
 SURE = 3.0
 """Standard errors by which a policy must be worse before a picture's title calls it worse."""
-
-STYLE: dict[Any, Any] = {
-    "axes.axisbelow": True,
-    "axes.edgecolor": "#b9b6ae",
-    "axes.grid": True,
-    "axes.labelcolor": QUIET,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
-    "axes.titlesize": 11,
-    "figure.facecolor": "white",
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "grid.color": GRID,
-    "legend.frameon": False,
-    "text.color": INK,
-    "xtick.color": QUIET,
-    "ytick.color": QUIET,
-}
 
 
 def draw_figures(results: Results, folder: Path) -> list[Path]:
     """Draw every suite's figures at its main K; returns the files written."""
-    try:
-        import matplotlib
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SlacklineError(
-            "figures need matplotlib: pip install 'slackline-rl[figures]'"
-        ) from None
     folder.mkdir(parents=True, exist_ok=True)
     written = []
-    with matplotlib.rc_context(STYLE):
+    with styled():
         for result in results.suites:
             for name, draw in pictures(result).items():
-                figure = Figure(figsize=(WIDTH, 4.5), dpi=DPI, layout="constrained")
-                FigureCanvasAgg(figure)
+                figure = new_figure(WIDTH, 4.5, DPI, layout="constrained")
                 draw(figure, result)
                 written.append(folder / f"{result.suite.name}-{name}.png")
                 figure.savefig(written[-1])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from slackline.bench.stats import Summary, iqm, iqm_interval, summarise
+from slackline.bench.stats import iqm, iqm_interval, summarise
 from slackline.envs.maze import Maze
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
@@ -281,20 +281,14 @@ def variation_row(result: SuiteResult, name: str, shots: int, paper: bool) -> Ht
     methods = result.methods(shots)
     found = [summarise(result.matrix(m.name, shots)[:, column]) for m in methods]
     theirs = [paper_score(result.suite.name, m.name, name, shots) for m in methods]
-    quoted = [f"{t.mean:g} ± {t.std:g}" if t else "–" for t in theirs]
+    quoted = [str(t or "–") for t in theirs]
     return table_row(
         name,
         result.suite.variation(name).description,
-        [plus_minus(summary, digits) for summary in found],
+        [summary.shown(digits) for summary in found],
         quoted if paper else None,
         best_of([summary.mean for summary in found], digits),
     )
-
-
-def plus_minus(summary: Summary, digits: int) -> str:
-    if not np.isfinite(summary.mean):
-        return "–"
-    return f"{summary.mean:.{digits}f} ± {summary.std:.{digits}f}"
 
 
 def average_row(result: SuiteResult, shots: int, paper: bool) -> Html:
@@ -303,7 +297,7 @@ def average_row(result: SuiteResult, shots: int, paper: bool) -> Html:
     return table_row(
         "Average",
         f"of {len(result.variations(shots))} variations",
-        [plus_minus(summary, digits) for summary in found.values()],
+        [summary.shown(digits) for summary in found.values()],
         [f"{t:g}" if t is not None else "–" for t in theirs] if paper else None,
         best_of([summary.mean for summary in found.values()], digits),
     )
@@ -343,7 +337,7 @@ def train_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
     scores = [result.train_scores(method.name, shots) for method in result.methods(shots)]
     if all(values is None for values in scores):
         return []
-    cells = ["–" if values is None else plus_minus(summarise(values), digits) for values in scores]
+    cells = ["–" if values is None else summarise(values).shown(digits) for values in scores]
     quoted = [""] * len(cells) if paper else None
     small = "the unchanged environment, not averaged"
     return [table_row("Train", small, cells, quoted, set(), class_="train")]

@@ -10,7 +10,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from slackline.bench.stats import Summary, iqm, iqm_interval, seed_scores, summarise
+from slackline.bench.stats import iqm, iqm_interval, seed_scores, summarise
 from slackline.methods.latent import Latent
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
@@ -33,10 +33,6 @@ def show(table: Table) -> None:
     console.print(title, style="bold")
     console.print(table)
     console.print(caption, style="dim")
-
-
-def plus_minus(summary: Summary, digits: int) -> str:
-    return f"{summary.mean:.{digits}f} ± {summary.std:.{digits}f}"
 
 
 def benchmark_title(result: SuiteResult, shots: int) -> str:
@@ -73,12 +69,12 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
         columns.append(
             [
                 method.name,
-                *(plus_minus(summarise(matrix[:, i]), digits) for i in range(len(variations))),
-                plus_minus(average, digits),
+                *(summarise(matrix[:, i]).shown(digits) for i in range(len(variations))),
+                average.shown(digits),
                 f"{average.standard_error:.{digits}f}",
                 f"{iqm(matrix):.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]",
                 str(result.ratio_to_single(method.name, shots) or "–"),
-                "–" if trained is None else plus_minus(summarise(trained), digits),
+                "–" if trained is None else summarise(trained).shown(digits),
             ]
         )
         columns += paper_column(result.suite.name, method.name, variations, shots)
@@ -91,7 +87,7 @@ def paper_column(suite: str, method: str, variations: list[str], shots: int) -> 
     average = paper_average(suite, method, shots)
     if not any(scores) and average is None:
         return []
-    cells = [f"{score.mean:g} ± {score.std:g}" if score else "–" for score in scores]
+    cells = [str(score or "–") for score in scores]
     ratio = paper_ratio(suite, method, shots)
     times = "" if ratio is None else f"{ratio:.2f}"
     return [["paper", *cells, "–" if average is None else f"{average:g}", "", "", times, ""]]
@@ -142,9 +138,9 @@ def adaptation_table(
         table.add_row(
             name,
             (known.get(name) or suite.variation(name)).description,
-            plus_minus(summarise(per_seed), suite.digits),
+            summarise(per_seed).shown(suite.digits),
             ", ".join(zs) if len(zs) <= MAX_SHOWN_Z else f"{len(zs)} different ones",
-            f"{paper.mean:g} ± {paper.std:g}" if paper else "–",
+            str(paper or "–"),
         )
     return table
 
@@ -180,7 +176,7 @@ def tuning_table(name: str, ranking: list[Choice], *, seeds: int, steps: int) ->
         table.add_row(
             str(rank),
             *(f"{value:g}" for value in choice.changed.values()),
-            plus_minus(summarise(np.array(choice.scores)), digits),
+            summarise(np.array(choice.scores)).shown(digits),
             f"{choice.training_return:.{digits}f}",
             style="bold" if rank == 1 else None,
         )

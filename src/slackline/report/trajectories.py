@@ -20,6 +20,7 @@ from slackline.learn.distributions import distribution_of
 from slackline.methods.latent import Latent
 from slackline.networks import MLP
 from slackline.report.markup import Html, element, join
+from slackline.report.sheet import DPI, INK, QUIET, Sheet, new_sheet, styled
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Suite
@@ -28,7 +29,7 @@ MAX_COLUMNS = 50
 LEVELS = (1, 2, 4, 10, 30)
 """A tile is shaded by the last of these that the steps spent on it reach."""
 SHADES = ("#cfe3f2", "#93c3e3", "#4d9bcf", "#1f6ea8", "#0c3b66")
-INK, QUIET, FAINT = "#1d2329", "#5b6570", "#8a929b"
+FAINT = "#8a929b"
 CENTRED = "text-align:center;padding:8px 6px"
 FREE, WALL, START_COLOUR, GOAL_COLOUR = "#f7f6f2", "#3a424b", "#00855f", "#d55e00"
 
@@ -147,21 +148,20 @@ EXPLANATION = (
 
 def trajectories_png(subspace: Subspace, shots: int, path: str | Path) -> Path:
     """Draw the walks of a subspace's K candidates; returns the file written."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SlacklineError(
-            "figures need matplotlib: pip install 'slackline-rl[figures]'"
-        ) from None
-    found, path = walks(subspace, shots), Path(path)
+    path = Path(path)
+    with styled():
+        sheet = sheet_of(walks(subspace, shots), f"{subspace.method.title}, seed {subspace.seed}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sheet.figure.savefig(path)
+    return path
+
+
+def sheet_of(found: Walks, title: str) -> Sheet:
     layout = layout_of(found)
     tall, wide = (TILE * n for n in trimmed(found.walls[0]).shape)
     width = max(LEFT + len(layout.columns) * (wide + GAP) + 0.1, 5.0)
     height = TOP + len(layout.rows) * (tall + BELOW) + 0.05
-    sheet = Sheet(Figure(figsize=(width, height), dpi=160, facecolor="white"), width, height)
-    FigureCanvasAgg(sheet.figure)
-    title = f"{subspace.method.title}, seed {subspace.seed}"
+    sheet = new_sheet(width, height, DPI)
     sheet.write(0.12, 0.14, title, fontsize=14, weight="bold")
     sheet.write(0.12, 0.46, "\n".join(EXPLANATION), color=QUIET)
     for j, text in enumerate(layout.columns):
@@ -176,26 +176,7 @@ def trajectories_png(subspace: Subspace, shots: int, path: str | Path) -> Path:
             colour = INK if found.arrived[v, k] else FAINT
             caption = {"weight": weight, "color": colour, "ha": "center"}
             sheet.write(x + wide / 2, y + tall + 0.05, found.caption(v, k), **caption)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    sheet.figure.savefig(path)
-    return path
-
-
-class Sheet(NamedTuple):
-    """A figure addressed in inches from its top left corner."""
-
-    figure: Any
-    width: float
-    height: float
-
-    def write(self, x: float, y: float, text: str, **style: Any) -> None:
-        style = {"fontsize": 9, "color": INK, "va": "top"} | style
-        self.figure.text(x / self.width, 1 - y / self.height, text, **style)
-
-    def axes(self, x: float, y: float, width: float, height: float) -> Any:
-        box = (x, self.height - y - height, width, height)
-        sizes = (self.width, self.height) * 2
-        return self.figure.add_axes(tuple(a / b for a, b in zip(box, sizes, strict=True)))
+    return sheet
 
 
 def _draw_walk(axes: Any, found: Walks, maze: int, policy: int) -> None:

@@ -23,7 +23,7 @@ from slackline.envs.cartpole import CartPole
 from slackline.envs.maze import GOAL, SIGHT, START, Maze
 from slackline.envs.pendulum import Pendulum
 from slackline.errors import SlacklineError
-from slackline.report.figures import COLOURS, GRID, INK, QUIET
+from slackline.report.sheet import COLOURS, GRID, INK, QUIET
 from slackline.report.trajectories import FREE, WALL
 from slackline.watch.geometry import Camera, box, capsule, disc, looking, rotate
 

@@ -6,36 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from slackline.errors import SlacklineError
-from slackline.report.figures import COLOURS, GRID, INK, QUIET, STYLE
-from slackline.report.trajectories import Sheet
+from slackline.report.sheet import COLOURS, GRID, INK, QUIET, Sheet
 from slackline.watch.scenes import ACCENT, SKY, Label, Picture, Window, mix
 from slackline.watch.watched import Watched
 
 BEST = COLOURS[3]
 MARGIN = 0.16
 """Inches around a sheet."""
-
-
-def styled() -> Any:
-    """The report's style, as a context; to be entered before anything else of matplotlib's."""
-    try:
-        import matplotlib
-    except ImportError:
-        raise SlacklineError(
-            "figures need matplotlib: pip install 'slackline-rl[figures]'"
-        ) from None
-    return matplotlib.rc_context(STYLE)
-
-
-def new_sheet(width: float, height: float, dpi: int) -> Sheet:
-    """An empty figure on the Agg canvas, whatever backend the user has."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    sheet = Sheet(Figure(figsize=(width, height), dpi=dpi, facecolor="white"), width, height)
-    FigureCanvasAgg(sheet.figure)
-    return sheet
 
 
 def write_heading(sheet: Sheet, watched: Watched) -> None:

@@ -6,16 +6,13 @@ import io
 
 import numpy as np
 
-from slackline.report.figures import DPI, INK, QUIET, WIDTH
-from slackline.report.trajectories import Sheet
+from slackline.report.sheet import DPI, INK, QUIET, WIDTH, Sheet, new_sheet, styled
 from slackline.watch.stage import (
     BEST,
     MARGIN,
     Stage,
     aspect_of,
     frame,
-    new_sheet,
-    styled,
     write_heading,
 )
 from slackline.watch.watched import Watched

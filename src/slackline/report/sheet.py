@@ -1,0 +1,74 @@
+"""Sheets to draw on: colours, matplotlib's settings, and a canvas that needs no display."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple
+
+from slackline.errors import SlacklineError
+
+COLOURS = ("#d55e00", "#777777", "#0072b2", "#00855f", "#3d9fdb", "#b0478f", "#c48500", "#4b3f9e")
+"""By `colour_index`; safe for colour-blind readers."""
+INK, QUIET, GRID = "#1d2329", "#5b6570", "#e6e4de"
+WIDTH, DPI = 10.0, 160  # 1600 pixels
+
+STYLE: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#b9b6ae",
+    "axes.grid": True,
+    "axes.labelcolor": QUIET,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 11,
+    "figure.facecolor": "white",
+    "font.family": "sans-serif",
+    "font.size": 10,
+    "grid.color": GRID,
+    "legend.frameon": False,
+    "text.color": INK,
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+}
+
+
+def styled() -> AbstractContextManager[None]:
+    """Our style, as a context; to be entered before anything else of matplotlib's."""
+    try:
+        import matplotlib.figure
+    except ImportError:
+        raise SlacklineError(
+            "figures need matplotlib: pip install 'slackline-rl[figures]'"
+        ) from None
+    return matplotlib.rc_context(STYLE)
+
+
+def new_figure(width: float, height: float, dpi: int, **settings: Any) -> Any:
+    """An empty figure (inches) on the Agg canvas, whatever backend the user has."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=dpi, **settings)
+    FigureCanvasAgg(figure)
+    return figure
+
+
+class Sheet(NamedTuple):
+    """A figure addressed in inches from its top left corner."""
+
+    figure: Any
+    width: float
+    height: float
+
+    def write(self, x: float, y: float, text: str, **style: Any) -> None:
+        style = {"fontsize": 9, "color": INK, "va": "top"} | style
+        self.figure.text(x / self.width, 1 - y / self.height, text, **style)
+
+    def axes(self, x: float, y: float, width: float, height: float) -> Any:
+        box = (x, self.height - y - height, width, height)
+        sizes = (self.width, self.height) * 2
+        return self.figure.add_axes(tuple(a / b for a, b in zip(box, sizes, strict=True)))
+
+
+def new_sheet(width: float, height: float, dpi: int) -> Sheet:
+    return Sheet(new_figure(width, height, dpi, facecolor="white"), width, height)
