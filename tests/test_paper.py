@@ -38,6 +38,24 @@ def test_averages() -> None:
     assert paper_average("pendulum-continuous", "lop", 10) is None
 
 
+@pytest.mark.parametrize(
+    ("shots", "averages"),
+    [
+        (5, {"single": 3338, "lop": 4035, "diayn_r": 3451, "lc": 3909}),
+        (10, {"single": 3338, "lop": 4031, "diayn_r": 3759, "lc": 4020}),
+        (20, {"single": 3338, "lop": 4174, "diayn_r": 2878, "lc": 4150}),
+    ],
+)
+def test_averages_of_the_ant_are_those_the_paper_prints(
+    shots: int, averages: dict[str, float]
+) -> None:
+    assert {method: paper_average("ant", method, shots) for method in averages} == averages
+
+
+def test_averages_of_the_half_cheetah_at_any_k() -> None:
+    assert [paper_average("halfcheetah", "lop", k) for k in (5, 10, 20)] == [10413, 10589, 10691]
+
+
 def test_ratios_are_the_papers() -> None:
     """1.38 on HalfCheetah and 1.21 on Ant, negative returns counted as zero."""
     assert paper_ratio("halfcheetah", "lop", 10) == pytest.approx(1.38, abs=0.005)

@@ -41,31 +41,33 @@ def paper_average(suite: str, method: str, shots: int) -> float | None:
     Its summary quotes DIAYN+R on Maze2d at another β than the cells we show; where β is printed,
     the average is that of those cells.
     """
-    printed = [cells.get(_at_beta(suite, method)) for cells in _rows(suite, shots).values()]
-    if printed and all(printed):
-        return round(sum(cell["mean"] for cell in printed if cell) / len(printed), 2)
-    return _tables().get(f"summary_K={shots}", {}).get(method, {}).get(suite)
+    summary = _tables().get(f"summary_K={shots}", {}).get(method, {}).get(suite)
+    by_beta = any(_at_beta(suite, method) in cells for cells in _rows(suite, shots).values())
+    if summary is not None and not by_beta:
+        return summary
+    average = _average_of_cells(suite, method, shots)
+    return None if average is None else round(average, 0 if abs(average) >= 1000 else 2)
 
 
 def paper_ratio(suite: str, method: str, shots: int) -> float | None:
     """How many times the single policy's average the paper's method reaches.
 
-    Of its cells, negative returns counted as zero: that is how its own averages of the Ant come
-    about. None where it has not all of the cells, or returns are negative by nature, and for the
-    single policy itself.
+    None where it has not all of the cells, or returns are negative by nature, and for the single
+    policy itself.
     """
-    if method == "single":
+    single, other = (_average_of_cells(suite, name, shots) for name in ("single", method))
+    if method == "single" or single is None or other is None or single <= 0.0:
         return None
-    pairs = [
-        (cells.get("single"), cells.get(method) or cells.get(_at_beta(suite, method)))
-        for cells in _rows(suite, shots).values()
-    ]
-    if not pairs or not all(single and other for single, other in pairs):
+    return other / single
+
+
+def _average_of_cells(suite: str, method: str, shots: int) -> float | None:
+    """Negative returns among positive ones count as zero: so the paper averages the Ant's."""
+    scores = [paper_score(suite, method, name, shots) for name in _rows(suite, shots)]
+    means = [score.mean for score in scores if score]
+    if not means or len(means) < len(scores):
         return None
-    single, other = (
-        sum(max(cell["mean"], 0.0) for cell in cells) for cells in zip(*pairs, strict=True)
-    )
-    return other / single if single > 0.0 else None
+    return sum(max(mean, 0.0) if max(means) > 0.0 else mean for mean in means) / len(means)
 
 
 def _at_beta(suite: str, method: str) -> str:

@@ -110,10 +110,11 @@ def test_a_seed_does_not_depend_on_those_beside_it() -> None:
     assert (together.returns[0, 0] != together.returns[1, 0]).all()
 
 
-@pytest.mark.parametrize("seeds", [[0], [0, 1, 2], [0, 1]])
+@pytest.mark.parametrize("seeds", [[0], [0, 1, 2], [0, 1], [0, 1, 2, 3, 4, 5]])
 def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, seeds: list[int]) -> None:
-    """On two devices: shared out by block, by block and seed in turn, and by seed."""
+    """On two devices: shared out by block, by block and seed in turn, by seed, by seeds."""
     whole = adapt([line(seed) for seed in seeds], [NOISY, HIGH], shots=7)
+    monkeypatch.setattr(jax, "local_device_count", lambda: 2)
     monkeypatch.setattr(kshot, "find_suite", lambda _: replace(AIM_SUITE, block=6))
     cut = adapt([line(seed) for seed in seeds], [NOISY, HIGH], shots=7)
     np.testing.assert_array_equal(whole.chosen, cut.chosen)

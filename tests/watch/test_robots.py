@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 import slackline as sl
+from slackline.envs.brax import Ant
 from slackline.suites import suite
 from slackline.watch.rollout import run_episodes
 from slackline.watch.scenes import ACCENT, FAR, NEAR, SKY, mix, view_of
 from slackline.watch.watched import step_seconds
-
-brax = pytest.importorskip("slackline.envs.brax", reason="the Brax environments are not there")
 
 
 def start_of(env: Any, params: Any) -> Any:
@@ -45,7 +44,7 @@ def test_a_half_cheetah_stands_on_the_ground_and_its_big_shins_are_marked() -> N
 
 
 def test_an_ant_is_drawn_whole_in_perspective() -> None:
-    env: Any = brax.Ant()
+    env: Any = Ant()
     params = env.default_params()
     picture = view_of(env, params, params)(start_of(env, params))
     parts = [shape for shape in picture.shapes if shape.edge]

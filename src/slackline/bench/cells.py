@@ -43,7 +43,7 @@ def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Ce
         raise SlacklineError(f"{out}: is a file; the output must be a folder")
     known = {cell.path.name for cell in cells} | {"report.html", "figures"}
     for entry in sorted(out.iterdir()) if out.exists() else []:
-        ours = entry.name in known or entry.suffix in (TEMPORARY, ".md")
+        ours = entry.name in known or entry.suffix in (TEMPORARY, ".md", ".png")
         if not ours and not (entry / "run.json").exists():
             raise SlacklineError(
                 f"{out}: holds something that is not a benchmark ({entry.name}); "
@@ -72,7 +72,7 @@ def is_scored(run: RunFolder, adapting: Adapting) -> bool:
     names = [v.name for v in (TRAIN, *find_suite(run.config().suite).variations)]
     last = rows.group_by("variation", "phase").agg(pl.col("episode").max() + 1)
     wanted = {"select": adapting.episodes, "score": adapting.score_episodes}
-    return set(last.rows()) == {(name, *item) for name in names for item in wanted.items()}
+    return set(last.rows()) >= {(name, *item) for name in names for item in wanted.items()}
 
 
 def adapt_run(

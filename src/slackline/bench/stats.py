@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import polars as pl
+from scipy.special import stdtrit
 
 
 class Summary(NamedTuple):
@@ -59,45 +60,59 @@ def iqm(matrix: np.ndarray) -> float:
 def iqm_interval(
     matrix: np.ndarray, *, resamples: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """95 % bootstrap interval of the IQM, resampling whole seeds.
+    """95 % interval of the IQM by its bootstrapped standard error, resampling whole seeds.
 
     A seed's policy plays all variations, so that its scores rise and fall together; resampling
-    them apart, as for tasks that are each trained on, would make the interval too narrow.
+    them apart, as for tasks that are each trained on, would make the interval too narrow. So would
+    percentiles of the bootstrap where seeds are few, hence Student's t, and n − 1 for n. Unknown
+    (NaN) for a single seed.
     """
+    num_seeds = len(matrix)
+    if num_seeds < 2:
+        return np.nan, np.nan
     generator = np.random.default_rng(seed)
-    picks = generator.integers(len(matrix), size=(resamples, len(matrix)))
-    low, high = np.percentile([iqm(matrix[chosen]) for chosen in picks], [2.5, 97.5])
-    return float(low), float(high)
+    picks = generator.integers(num_seeds, size=(resamples, num_seeds))
+    error = np.std([iqm(matrix[chosen]) for chosen in picks], ddof=1)
+    half = stdtrit(num_seeds - 1, 0.975) * error * np.sqrt(num_seeds / (num_seeds - 1))
+    return float(iqm(matrix) - half), float(iqm(matrix) + half)
 
 
-class Ratio(NamedTuple):
-    """How many times better than another method, with a 95 % bootstrap interval over seeds."""
+class Estimate(NamedTuple):
+    """A number with its 95 % interval over seeds, which is NaN where it is unknown."""
 
     value: float
     low: float
     high: float
 
-    def __str__(self) -> str:
-        return f"{self.value:.2f} [{self.low:.2f}, {self.high:.2f}]"
+    def shown(self, digits: int) -> str:
+        value, low, high = (f"{number:.{digits}f}" for number in self)
+        return value if np.isnan(self.low) else f"{value} [{low}, {high}]"
 
 
-def ratio(
-    matrix: np.ndarray, base: np.ndarray, *, resamples: int = 10_000, seed: int = 0
-) -> Ratio | None:
+def ratio(matrix: np.ndarray, base: np.ndarray) -> Estimate | None:
     """Of the averages over seeds and variations of two matrices [seeds × variations].
 
-    The two methods' seeds are resampled independently. None where the base's average is not
-    positive, in the data or in a resample: a ratio would mean nothing.
+    The interval is Fieller's: the ratios r for which a − r·b may be 0, by Welch's t-test over the
+    seeds of both. It is unknown (NaN) where either has one seed. None where the base's average is
+    not positive, or may not be: a ratio would mean nothing.
     """
-    generator = np.random.default_rng(seed)
-
-    def averages(matrix: np.ndarray) -> np.ndarray:
-        per_seed = matrix.mean(axis=1)
-        picks = generator.integers(len(per_seed), size=(resamples, len(per_seed)))
-        return per_seed[picks].mean(axis=1)
-
-    above, below = averages(matrix), averages(base)
-    if below.min() <= 0.0:
+    (above, above_error), (below, below_error) = (
+        (summary.mean, summary.standard_error)
+        for summary in (summarise(each.mean(axis=1)) for each in (matrix, base))
+    )
+    if below <= 0.0:
         return None
-    low, high = np.percentile(above / below, [2.5, 97.5])
-    return Ratio(float(matrix.mean() / base.mean()), float(low), float(high))
+    value = above / below
+    if min(len(matrix), len(base)) < 2:
+        return Estimate(value, np.nan, np.nan)
+    errors = np.array([above_error, value * below_error]) ** 2
+    if not errors.any():
+        return Estimate(value, value, value)
+    freedom = errors.sum() ** 2 / (errors**2 / [len(matrix) - 1, len(base) - 1]).sum()
+    far = stdtrit(freedom, 0.975)
+    squared = below**2 - (far * below_error) ** 2
+    if squared <= 0.0:
+        return None
+    half = np.sqrt((above * below) ** 2 - squared * (above**2 - (far * above_error) ** 2))
+    low, high = (float(end / squared) for end in (above * below - half, above * below + half))
+    return Estimate(value, low, high)

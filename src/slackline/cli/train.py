@@ -9,6 +9,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
+from slackline.bench.stats import summarise
 from slackline.cli.options import (
     Count,
     Devices,
@@ -93,14 +94,13 @@ def outcome(run: RunFolder) -> str:
     ended = next(filter(None, reversed(lines)), [])
     digits, last = find_suite(config.suite).digits, "unknown (no episode ended)"
     if ended:
-        last = f"{np.mean(ended):.{digits}f} ± {np.std(ended):.{digits}f}"
+        last = summarise(np.array(ended)).shown(digits)
     members = config.resolve()[1].num_members
-    copies = len(config.seeds) * members
-    total = config.iterations * config.hyper.steps_per_iteration * copies
+    speed = human(config.total_steps / max(seconds, 1e-9))
     each = f" × {members} members" if members > 1 else ""
     return (
         f"trained {config.method} on {config.suite}: {len(config.seeds)} seeds{each} × "
-        f"{config.steps:,} steps in {seconds:.1f} s ({human(total / max(seconds, 1e-9))} steps/s), "
+        f"{config.steps:,} steps in {seconds:.1f} s ({speed} steps/s), "
         f"last return {last}; kept in {run.path}"
     )
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 Array = jax.Array
@@ -42,6 +43,12 @@ def mixed(known: Any, changing: tuple[int, ...], values: Any) -> np.ndarray:
     for i, index in enumerate(changing):
         numbers.flat[index] = values[i]
     return numbers
+
+
+def whole(numbers: Any) -> Array:
+    """An array of parameters as JAX has it, if it is a `mixed` one."""
+    is_mixed = isinstance(numbers, np.ndarray)
+    return jnp.array(numbers.tolist(), jnp.float32) if is_mixed else numbers
 
 
 class Env(abc.ABC):

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from slackline.envs import spring
-from slackline.envs.api import Array, Continuous, Env
+from slackline.envs.api import Array, Continuous, Env, whole
 from slackline.errors import needed, unknown
 
 BACKENDS = ("spring", "positional", "generalized")
@@ -102,7 +102,7 @@ class Robot(Env):
         sys = params.sys
         noise = jax.random.uniform(position_key, (sys.nq,), minval=-RESET_NOISE, maxval=RESET_NOISE)
         velocity = RESET_NOISE * jax.random.normal(velocity_key, (sys.nv,))
-        state = engine_of(self.backend).init(sys, sys.init_q + noise, velocity)
+        state = engine_of(self.backend).init(sys, whole(sys.init_q) + noise, velocity)
         return self.observe(state, params), state
 
     def step(
@@ -127,10 +127,7 @@ class Robot(Env):
 
     def observe(self, state: Any, params: BraxParams) -> Array:
         seen = jnp.concatenate([state.q[self.hidden_positions :], state.qd])
-        sensors: Any = params.sensors
-        if isinstance(sensors, np.ndarray):  # a mixed one
-            sensors = jnp.array(sensors.tolist(), jnp.float32)
-        return seen * sensors
+        return seen * whole(params.sensors)
 
     def pose(self, state: Any) -> tuple[Array, Array]:
         """The links' positions (L, 3) and quaternions (L, 4), scalar first, in the world."""

@@ -509,7 +509,7 @@ def _inverse_inertia(sys: System, i: int) -> Number | Mat:
     inertia = sys.link.inertia
     exponent = minus(_read(sys.spring_inertia_scale), 1.0)
     x, y, z = (power(_read(inertia.i, i, k, k), exponent) for k in range(3))
-    if isinstance(x, float) and x == y == z:
+    if all(isinstance(moment, float) for moment in (x, y, z)) and x == y == z:
         return x
     turn = _turn(_quat(inertia.transform.rot, i))
     return turn.after(Mat(turn.T.x * x, turn.T.y * y, turn.T.z * z))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from slackline.bench.stats import iqm, iqm_interval, summarise
+from slackline.bench.stats import Estimate, iqm, iqm_interval, summarise
 from slackline.envs.maze import Maze
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
@@ -305,14 +305,11 @@ def average_row(result: SuiteResult, shots: int, paper: bool) -> Html:
 
 def iqm_row(result: SuiteResult, shots: int, paper: bool) -> Html:
     digits = digits_for(result, shots)
-    cells, values = [], []
-    for method in result.methods(shots):
-        matrix = result.matrix(method.name, shots)
-        low, high = iqm_interval(matrix)
-        values.append(iqm(matrix))
-        cells.append(f"{values[-1]:.{digits}f} [{low:.{digits}f}, {high:.{digits}f}]")
+    matrices = [result.matrix(method.name, shots) for method in result.methods(shots)]
+    found = [Estimate(iqm(matrix), *iqm_interval(matrix)) for matrix in matrices]
+    cells, best = [f.shown(digits) for f in found], best_of([f.value for f in found], digits)
     quoted = [""] * len(cells) if paper else None
-    return table_row("IQM", "with 95 % interval", cells, quoted, best_of(values, digits))
+    return table_row("IQM", "with 95 % interval", cells, quoted, best)
 
 
 def ratio_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
@@ -327,7 +324,7 @@ def ratio_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
         for t, n in zip(theirs, names, strict=True)
     ]
     small = "of the averages, with 95 % interval"
-    cells = [str(ratio or "–") for ratio in found]
+    cells = [ratio.shown(2) if ratio else "–" for ratio in found]
     return [table_row("Ratio to Single", small, cells, quoted if paper else None, set())]
 
 

@@ -71,8 +71,7 @@ def speed(run: RunResult) -> str:
     seconds = run.provenance.get("training_seconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds <= 0:
         return "unknown"
-    copies = len(run.config.seeds) * run.method.num_members
-    return f"{run.config.steps * copies / seconds:,.0f} steps/s"
+    return f"{run.config.total_steps / seconds:,.0f} steps/s"
 
 
 def moment(value: object) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from slackline.bench.cells import all_scores, finished_runs
-from slackline.bench.stats import Ratio, ratio, score_matrix, seed_scores
+from slackline.bench.stats import Estimate, ratio, score_matrix, seed_scores
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method as find_method
 from slackline.methods.method import Method
@@ -153,7 +153,7 @@ class SuiteResult:
         return score_matrix(per_seed, self.variations(shots))
 
     @_remembered
-    def ratio_to_single(self, method: str, shots: int) -> Ratio | None:
+    def ratio_to_single(self, method: str, shots: int) -> Estimate | None:
         """How many times the single policy's average; None where that would mean nothing."""
         if method == "single" or "single" not in [m.name for m in self.methods(shots)]:
             return None

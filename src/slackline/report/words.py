@@ -81,7 +81,7 @@ def conditions(result: SuiteResult, shots: int) -> str:
         f"{budget}. Adapted with K = {shots}: at most {shots} values of z, {tried} episodes each; "
         f"the chosen one was then scored on {fresh} fresh episodes. Mean ± standard deviation over "
         "seeds; best measured method in bold. IQM is the mean of the middle half of all "
-        f"seeds × variations, with a bootstrapped 95 % interval.{remarks}"
+        f"seeds × variations, with a 95 % interval.{remarks}"
     )
 
 

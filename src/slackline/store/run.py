@@ -9,16 +9,20 @@ scores.parquet          every episode of every adaptation
 
 from __future__ import annotations
 
+import contextlib
 import json
 import platform
 import re
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import jax
 
 from slackline.envs.api import Discrete
 from slackline.envs.host import HostEnv
@@ -45,6 +49,18 @@ from slackline.suites.suite import Suite
 FORMAT = "slackline-run"
 SCHEMA = 1
 MAX_STEPS = 10**12
+PACKAGES = (
+    "slackline-rl",
+    "jax",
+    "jaxlib",
+    "optax",
+    "numpy",
+    "brax",
+    "mujoco",
+    "envpool",
+    "gymnasium",
+)
+"""Those whose versions a run's numbers may depend on."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +129,12 @@ class RunConfig:
     def iterations(self) -> int:
         """Training iterations; a budget that is not a multiple of one is rounded up."""
         return -(-self.steps // self.hyper.steps_per_iteration)
+
+    @property
+    def total_steps(self) -> int:
+        """Environment steps of all seeds, and of an ensemble's members, together."""
+        copies = len(self.seeds) * self.resolve()[1].num_members
+        return self.iterations * self.hyper.steps_per_iteration * copies
 
     def to_json(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self)))
@@ -326,14 +348,21 @@ class RunFolder:
 
 def provenance() -> dict[str, Any]:
     """What made a run: the command, the versions, the machine's kind, the time."""
-    packages = ("slackline-rl", "jax", "jaxlib", "optax", "numpy")
     return {
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]) if sys.argv[0] else "python",
-        "versions": {name: version(name) for name in packages}
-        | {"python": platform.python_version()},
-        "machine": f"{platform.system()} {platform.machine()}",
+        "versions": {**installed(PACKAGES), "python": platform.python_version()},
+        "machine": f"{platform.system()} {platform.machine()}, {jax.local_device_count()} devices",
         "created": _now(),
     }
+
+
+def installed(packages: Iterable[str]) -> dict[str, str]:
+    """The versions of those that there are."""
+    found = {}
+    for name in packages:
+        with contextlib.suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def _now() -> str:

@@ -67,8 +67,8 @@ FAST = replace(
 update, and more updates."""
 
 NOTE = (
-    "The paper ran brax.v1, whose physics is gone: absolute returns do not compare with its table, "
-    "ratios to Single do. Its Brax tables select on one episode per policy, and so do we; resets "
+    "The paper ran brax.v1, whose physics is gone: absolute returns do not compare with its table; "
+    "ratios to Single come nearest to it. Its Brax tables select on one episode per policy, and so do we; resets "
     "are noisy, so the score is the mean of ten fresh ones. "
 )
 SOFT = (

@@ -1,0 +1,47 @@
+"""Benchmarks as folders; those that the repository has are the example."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from slackline.adapt.kshot import Adapting
+from slackline.bench.cells import is_scored, plan
+from slackline.errors import SlacklineError
+from slackline.store.run import RunFolder
+from slackline.store.scores import read_scores
+
+RESULTS = Path(__file__).parents[2] / "results"
+KEPT = sorted({file.parents[1] for file in RESULTS.rglob("run.json")})
+ADAPTING = Adapting(shots=10, episodes=1, score_episodes=10)
+
+
+@pytest.mark.parametrize("folder", KEPT, ids=lambda path: str(path.relative_to(RESULTS)))
+def test_the_command_that_made_a_kept_benchmark_can_be_given_again(folder: Path) -> None:
+    runs = [RunFolder(file.parent) for file in sorted(folder.glob("*/run.json"))]
+    cells = plan([run.config() for run in runs], Adapting(5, 1, 10), folder)
+    assert [cell.path for cell in cells] == [run.path for run in runs]
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").touch()
+    config = RunFolder(RESULTS / "halfcheetah" / "halfcheetah-lop").config()
+    with pytest.raises(SlacklineError, match=r"not a benchmark \(thesis.tex\)"):
+        plan([config], ADAPTING, tmp_path)
+
+
+def test_a_run_is_scored_if_every_variation_is(tmp_path: Path) -> None:
+    for name in ("run.json", "scores.parquet"):
+        shutil.copy(RESULTS / "halfcheetah" / "halfcheetah-lop" / name, tmp_path)
+    run = RunFolder(tmp_path)
+    assert is_scored(run, ADAPTING)
+    assert not is_scored(run, Adapting(10, 1, 5))
+    scores = read_scores(run.scores_file)
+    more = scores.filter(variation="BigTorso").with_columns(pl.lit("HugeTorso").alias("variation"))
+    pl.concat([scores, more]).write_parquet(run.scores_file)
+    assert is_scored(run, ADAPTING), "whatever else it was adapted to"
+    scores.filter(pl.col("variation") != "BigTorso").write_parquet(run.scores_file)
+    assert not is_scored(run, ADAPTING)
