@@ -68,8 +68,8 @@ update, and more updates."""
 
 NOTE = (
     "The paper ran brax.v1, whose physics is gone: absolute returns do not compare with its table; "
-    "ratios to Single come nearest to it. Its Brax tables select on one episode per policy, and so do we; resets "
-    "are noisy, so the score is the mean of ten fresh ones. "
+    "ratios to Single come nearest to it. Its Brax tables select on one episode per policy, and so "
+    "do we; resets are noisy, so the score is the mean of ten fresh ones. "
 )
 SOFT = (
     "This engine takes every mass to the power 0.7 and every inertia to the power 0.2, so that a "
