@@ -39,16 +39,20 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return captured.err
 
 
+def kept_line(robot: str, folder: Path) -> None:
+    """One of the trained lines that the repository has."""
+    kept = Path(__file__).parents[2] / "results" / robot / f"{robot}-lop"
+    for name in ("run.json", "subspace.safetensors"):
+        shutil.copy(kept / name, folder)
+
+
 @pytest.mark.parametrize(
     ("robot", "variation"), [("halfcheetah", "BigShins"), ("ant", "TinyGravity")]
 )
 def test_a_robot_is_filmed(
     robot: str, variation: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The trained lines that the repository has."""
-    kept = Path(__file__).parents[2] / "results" / robot / f"{robot}-lop"
-    for name in ("run.json", "subspace.safetensors"):
-        shutil.copy(kept / name, tmp_path)
+    kept_line(robot, tmp_path)
     words = ["--variation", variation, "--shots", "5", "--steps", "40", "--every", "10"]
     assert cli.run(["watch", str(tmp_path), *words]) == 0
     assert "0.25" in capsys.readouterr().out
@@ -68,9 +72,7 @@ sys.exit(cli.run(sys.argv[1:]))
 
 def test_a_robot_is_filmed_as_users_compile_it(tmp_path: Path) -> None:
     """The tests' own XLA flags save compilation time, and once hid that it took all memory."""
-    kept = Path(__file__).parents[2] / "results" / "halfcheetah" / "halfcheetah-lop"
-    for name in ("run.json", "subspace.safetensors"):
-        shutil.copy(kept / name, tmp_path)
+    kept_line("halfcheetah", tmp_path)
     words = ["watch", str(tmp_path), "--variation", "BigShins", "--steps", "20", "--every", "10"]
     plain = {name: value for name, value in os.environ.items() if name != "XLA_FLAGS"}
     done = subprocess.run(

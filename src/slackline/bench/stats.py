@@ -74,7 +74,8 @@ def iqm_interval(
     picks = generator.integers(num_seeds, size=(resamples, num_seeds))
     error = np.std([iqm(matrix[chosen]) for chosen in picks], ddof=1)
     half = stdtrit(num_seeds - 1, 0.975) * error * np.sqrt(num_seeds / (num_seeds - 1))
-    return float(iqm(matrix) - half), float(iqm(matrix) + half)
+    middle = iqm(matrix)
+    return float(middle - half), float(middle + half)
 
 
 class Estimate(NamedTuple):
@@ -96,23 +97,21 @@ def ratio(matrix: np.ndarray, base: np.ndarray) -> Estimate | None:
     seeds of both. It is unknown (NaN) where either has one seed. None where the base's average is
     not positive, or may not be: a ratio would mean nothing.
     """
-    (above, above_error), (below, below_error) = (
-        (summary.mean, summary.standard_error)
-        for summary in (summarise(each.mean(axis=1)) for each in (matrix, base))
-    )
-    if below <= 0.0:
+    a, b = (summarise(each.mean(axis=1)) for each in (matrix, base))
+    if b.mean <= 0.0:
         return None
-    value = above / below
-    if min(len(matrix), len(base)) < 2:
+    value = a.mean / b.mean
+    if min(a.num_seeds, b.num_seeds) < 2:
         return Estimate(value, np.nan, np.nan)
-    errors = np.array([above_error, value * below_error]) ** 2
+    errors = np.array([a.standard_error, value * b.standard_error]) ** 2
     if not errors.any():
         return Estimate(value, value, value)
-    freedom = errors.sum() ** 2 / (errors**2 / [len(matrix) - 1, len(base) - 1]).sum()
+    freedom = errors.sum() ** 2 / (errors**2 / [a.num_seeds - 1, b.num_seeds - 1]).sum()
     far = stdtrit(freedom, 0.975)
-    squared = below**2 - (far * below_error) ** 2
+    # The roots of (a − r·b)² = far² (error of a)² + far² r² (error of b)².
+    squared = b.mean**2 - (far * b.standard_error) ** 2
     if squared <= 0.0:
         return None
-    half = np.sqrt((above * below) ** 2 - squared * (above**2 - (far * above_error) ** 2))
-    low, high = (float(end / squared) for end in (above * below - half, above * below + half))
-    return Estimate(value, low, high)
+    middle, constant = a.mean * b.mean, a.mean**2 - (far * a.standard_error) ** 2
+    half = np.sqrt(middle**2 - squared * constant)
+    return Estimate(value, float((middle - half) / squared), float((middle + half) / squared))

@@ -33,20 +33,18 @@ def training_bar(title: str, digits: int = 1) -> Iterator[OnTick | None]:
     with Progress(*columns, console=STDERR, transient=True) as progress:
         task = progress.add_task(title, total=None, speed="compiling", mean="–")
         before: list[Tick] = []
-        last_return = "–"  # robots' episodes end all at once, and seldom
 
         def on_tick(tick: Tick) -> None:
-            nonlocal last_return
-            if not math.isnan(tick.mean_return):
-                last_return = f"{tick.mean_return:.{digits}f}"
             rate = steps_per_second(tick, before[-1] if before else None)
             before[:] = [tick]
+            # Robots' episodes end all at once, and seldom; until then the last return stays.
+            if not math.isnan(tick.mean_return):
+                progress.update(task, mean=f"{tick.mean_return:.{digits}f}")
             progress.update(
                 task,
                 total=tick.total_steps,
                 completed=tick.steps,
                 speed=f"{human(rate)} steps/s" if rate else "",
-                mean=last_return,
             )
 
         yield on_tick

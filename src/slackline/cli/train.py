@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from slackline.bench.stats import summarise
 from slackline.cli.options import (
     Count,
     Devices,
@@ -89,6 +88,8 @@ class Train:
 
 def outcome(run: RunFolder) -> str:
     """One line about a finished training."""
+    from slackline.bench.stats import summarise
+
     config, seconds = run.config(), run.read()["provenance"].get("training_seconds", 0.0)
     lines = [[r for r in line["return"] if r is not None] for line in run.read_progress()]
     ended = next(filter(None, reversed(lines)), [])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from slackline.bench.stats import Estimate, iqm, iqm_interval, summarise
+from slackline.bench.stats import summarise
 from slackline.envs.maze import Maze
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
@@ -305,8 +305,7 @@ def average_row(result: SuiteResult, shots: int, paper: bool) -> Html:
 
 def iqm_row(result: SuiteResult, shots: int, paper: bool) -> Html:
     digits = digits_for(result, shots)
-    matrices = [result.matrix(method.name, shots) for method in result.methods(shots)]
-    found = [Estimate(iqm(matrix), *iqm_interval(matrix)) for matrix in matrices]
+    found = [result.iqm(method.name, shots) for method in result.methods(shots)]
     cells, best = [f.shown(digits) for f in found], best_of([f.value for f in found], digits)
     quoted = [""] * len(cells) if paper else None
     return table_row("IQM", "with 95 % interval", cells, quoted, best)

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from slackline.bench.cells import all_scores, finished_runs
-from slackline.bench.stats import Estimate, ratio, score_matrix, seed_scores
+from slackline.bench.stats import Estimate, iqm, iqm_interval, ratio, score_matrix, seed_scores
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method as find_method
 from slackline.methods.method import Method
@@ -158,6 +158,12 @@ class SuiteResult:
         if method == "single" or "single" not in [m.name for m in self.methods(shots)]:
             return None
         return ratio(self.matrix(method, shots), self.matrix("single", shots))
+
+    @_remembered
+    def iqm(self, method: str, shots: int) -> Estimate:
+        """The interquartile mean over seeds and variations."""
+        matrix = self.matrix(method, shots)
+        return Estimate(iqm(matrix), *iqm_interval(matrix))
 
     @_remembered
     def train_scores(self, method: str, shots: int) -> np.ndarray | None:

@@ -10,7 +10,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from slackline.bench.stats import Estimate, iqm, iqm_interval, seed_scores, summarise
+from slackline.bench.stats import seed_scores, summarise
 from slackline.methods.latent import Latent
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
@@ -64,7 +64,6 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
     for method in result.methods(shots):
         matrix = result.matrix(method.name, shots)
         average = summarise(matrix.mean(axis=1))
-        middle = Estimate(iqm(matrix), *iqm_interval(matrix))
         times = result.ratio_to_single(method.name, shots)
         trained = result.train_scores(method.name, shots)
         columns.append(
@@ -73,7 +72,7 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
                 *(summarise(matrix[:, i]).shown(digits) for i in range(len(variations))),
                 average.shown(digits),
                 f"{average.standard_error:.{digits}f}",
-                middle.shown(digits),
+                result.iqm(method.name, shots).shown(digits),
                 times.shown(2) if times else "–",
                 "–" if trained is None else summarise(trained).shown(digits),
             ]

@@ -348,10 +348,11 @@ class RunFolder:
 
 def provenance() -> dict[str, Any]:
     """What made a run: the command, the versions, the machine's kind, the time."""
+    devices = f"{jax.local_device_count()} × {jax.default_backend()}"
     return {
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]) if sys.argv[0] else "python",
         "versions": {**installed(PACKAGES), "python": platform.python_version()},
-        "machine": f"{platform.system()} {platform.machine()}, {jax.local_device_count()} devices",
+        "machine": f"{platform.system()} {platform.machine()}, {devices}",
         "created": _now(),
     }
 
