@@ -72,8 +72,12 @@ class MLP(NamedTuple):
             return layer.mixed(x, coefficients)
 
         for layer in self.layers[:-1]:
-            x = relu(affine(layer, x))
+            x = self.activation(affine(layer, x))
         return affine(self.layers[-1], x)
+
+    def activation(self, x: Array) -> Array:
+        """What stands between two affine maps."""
+        return relu(x)
 
     def beside(self, x: Array, z: Array) -> Array:
         """Outputs for x (..., in) and z (..., size) side by side."""
@@ -86,7 +90,7 @@ class MLP(NamedTuple):
         size = first.weight.shape[-2] - z.shape[-1]
         weight, for_z = first.weight[:, :size], first.weight[:, size:]
         absorbed = Layer(weight, first.bias + jnp.einsum("i,nio->no", z, for_z))
-        return MLP((absorbed, *rest))
+        return self._replace(layers=(absorbed, *rest))
 
     def mix(self, coefficients: Array) -> MLP:
         """The one plain network at these coefficients (N,)."""
@@ -96,6 +100,23 @@ class MLP(NamedTuple):
     def anchored(self) -> MLP:
         """What differs from anchor to anchor: everything."""
         return self
+
+
+class NormedMLP(MLP):
+    """An MLP with LayerNorm (no parameters) before each ReLU. A type of its own, because a network
+    is a pytree of arrays and cannot hold a flag."""
+
+    __slots__ = ()
+
+    def activation(self, x: Array) -> Array:
+        return relu(layer_norm(x))
+
+
+def layer_norm(x: Array) -> Array:
+    """(x − mean) / √(variance + 1e-5) over the last axis; also works on NumPy arrays."""
+    centred = x - x.mean(axis=-1, keepdims=True)
+    variance = (centred * centred).mean(axis=-1, keepdims=True)
+    return centred / (variance + 1e-5) ** 0.5
 
 
 def mix(anchors: Any, coefficients: Array) -> Any:

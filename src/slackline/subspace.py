@@ -17,7 +17,7 @@ from slackline.learn.distributions import distribution_of
 from slackline.learn.normalise import Normaliser
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
-from slackline.networks import MLP, Layer
+from slackline.networks import MLP, Layer, NormedMLP
 from slackline.pixels import RESIDUALS, Block, Convolution, Impala, Network
 from slackline.store.files import (
     check_format,
@@ -183,6 +183,8 @@ def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
         "seeds": [s.seed for s in subspaces],
         "action": {"kind": kind, **vars(first.action)},
     } | ({} if first.picture is None else {"picture": first.picture})
+    if isinstance(first.policy, NormedMLP):
+        header["layer_norm"] = True
     write_tensors(path, to_tensors(stacked), header)
 
 
@@ -200,7 +202,7 @@ def load_subspaces(path: Path) -> list[Subspace]:
         suite, seeds = str(header["suite"]), [int(seed) for seed in header["seeds"]]
         picture = _picture(header.get("picture"))
         like = {
-            "policy": _impala_like(tensors) if picture else _mlp_like(tensors, "policy"),
+            "policy": _policy_like(tensors, picture is not None, header.get("layer_norm", False)),
             "critic": () if picture else _mlp_like(tensors, "critic"),
             **_normaliser_like(tensors),
         }
@@ -279,6 +281,16 @@ def _picture(size: Any) -> tuple[int, int, int] | None:
         return None
     height, width, colours = map(int, size)
     return height, width, colours
+
+
+def _policy_like(tensors: dict[str, np.ndarray], pictures: bool, normed: bool) -> Network:
+    """The skeleton of the policy's network."""
+    if not isinstance(normed, bool) or (pictures and normed):
+        raise ValueError(f"layer_norm is {normed!r}")
+    if pictures:
+        return _impala_like(tensors)
+    plain = _mlp_like(tensors, "policy")
+    return NormedMLP(plain.layers) if normed else plain
 
 
 def _impala_like(tensors: dict[str, np.ndarray]) -> Impala:

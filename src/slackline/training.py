@@ -211,7 +211,9 @@ class _Training:
         self.checkpoint_seconds = checkpoint_seconds
         learner = Learner(suite.env, suite.horizon, method.member)
         kind = HostProgram if isinstance(suite.env, HostEnv) else Program
-        self.program = kind(learner, config.hyper, config.seeds, method.num_members)
+        self.program = kind(
+            learner, config.hyper, config.seeds, method.num_members, config.iterations
+        )
         self.per_seed = (len(config.seeds), method.num_members)
         self.stride = math.ceil(config.iterations / STRIDES)
         self.seconds = 0.0

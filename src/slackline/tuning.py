@@ -108,7 +108,7 @@ def tune(
     count, total = np.zeros(copies), np.zeros(copies)
     while done < iterations:
         stride = min(-(-iterations // STRIDES), iterations - done)
-        state, progress = train(state, hypers, jnp.int32(stride))
+        state, progress = train(state, hypers, jnp.int32(stride), jnp.float32(iterations))
         count += np.asarray(progress.episodes.count)
         total += np.asarray(progress.episodes.return_sum)
         done += stride

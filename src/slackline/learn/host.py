@@ -7,6 +7,7 @@ compiled call that draws the actions of all of them, and one call of the pool.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -36,11 +37,18 @@ class HostProgram(Program):
     """As `Program`, but the environments are not part of the state: they start anew when a run is
     resumed, with seeds that come from the state's keys."""
 
-    def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
+    def __init__(
+        self,
+        learner: Learner,
+        hyper: Hyper,
+        seeds: Sequence[int],
+        members: int = 1,
+        budget: float = math.inf,
+    ):
         env = learner.env
         assert isinstance(env, HostEnv)
         self._env, self._horizon = env, learner.horizon
-        super().__init__(learner, hyper, seeds, members)
+        super().__init__(learner, hyper, seeds, members, budget)
         self._shape = (len(seeds) * members, hyper.num_envs)
         layout = layout_of(self._shape[0], side_by_side=not learner.sees_pictures)
         self._act, self._learn = _compiled(self._learner, layout)
@@ -53,7 +61,7 @@ class HostProgram(Program):
         for _ in range(iterations):
             steps, episodes = self._ahead or self._collect(state)
             # JAX answers at once and computes in the background until somebody looks.
-            learnt, losses = self._learn(state, self._hyper, steps)
+            learnt, losses = self._learn(state, self._hyper, steps, self._budget)
             self._ahead = self._collect(state, ahead=True) if self._hyper.overlap else None
             state = learnt
             now = Progress(episodes, jax.tree.map(np.asarray, losses))
@@ -166,12 +174,12 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
             done = *done, learner.outputs_and_value(state.networks, observation, z)[1]
         return z, *done
 
-    def learn(state: TrainState, hyper: Hyper, steps: Transition) -> Any:
+    def learn(state: TrainState, hyper: Hyper, steps: Transition, budget: Array) -> Any:
         assert steps.real is not None
         samples = learner.judge(state, steps._replace(real=None), hyper)
         samples, seen = only_real(steps.real, (samples, steps.observation))
         one_block = jax.tree.map(lambda x: x[None], samples)
-        learnt, losses = learner.learn(state, one_block, seen, hyper)
+        learnt, losses = learner.learn(state, one_block, seen, hyper, budget)
         return unless(jnp.any(steps.real), learnt, state._replace(key=learnt.key)), losses
 
     return (
@@ -183,9 +191,9 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
             run_long=True,
         ),
         compiled(
-            layout.each(learn, (0, None, 0)),
+            layout.each(learn, (0, None, 0, None)),
             layout,
-            (STATE, WHOLE, SEED),
+            (STATE, WHOLE, SEED, WHOLE),
             (STATE, SEED),
             run_long=True,
         ),

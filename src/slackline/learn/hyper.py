@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import jax
 
+from slackline.envs.api import Array
 from slackline.errors import SlacklineError, require_count, require_number
 
 Algorithm = Literal["a2c", "ppo"]
@@ -22,6 +23,9 @@ class Hyper:
     """Adam step size of the policy."""
     critic_lr: float = 1e-3
     """Adam step size of the critic, where it has a network of its own (on vectors)."""
+    final_lr: float = 1.0
+    """Share of these step sizes that is left at the end of training; they fall linearly. 1: they
+    stay as they are."""
     discount: float = 0.99
     """Discount factor γ."""
     gae_lambda: float = 1.0
@@ -57,6 +61,11 @@ class Hyper:
     apart: float = 1.0
     """Several anchors only: 1 starts them independently of each other (the paper), 0 in the same
     point."""
+    layer_norm: bool = False
+    """LayerNorm without parameters before each ReLU of the policy (vectors only)."""
+    output_scale: float = 1.0
+    """Factor on the initial weights of the policy's last layer; below 1 the first actions hardly
+    depend on the observation (vectors only)."""
     critic_hidden: tuple[int, ...] = (8, 8)
     """Widths of the critic's hidden layers. On pixels the policy's network is the critic's too."""
     channels: tuple[int, ...] = (16, 32, 32)
@@ -82,19 +91,26 @@ class Hyper:
     def num_blocks(self) -> int:
         return self.num_envs // self.envs_per_block
 
+    def at(self, progress: Array) -> Hyper:
+        """The hyper-parameters in force at `progress` in [0, 1] of the training."""
+        left = 1.0 - (1.0 - self.final_lr) * progress
+        rates = ("policy_lr", "critic_lr", "discriminator_lr")
+        return replace(self, **{name: getattr(self, name) * left for name in rates})
+
     def check(self) -> None:
         """Refuse values no run could use. (Not in __post_init__: under jit floats are tracers.)"""
         if self.algorithm not in ("a2c", "ppo"):
             raise SlacklineError(f"algorithm is {self.algorithm!r}; it must be a2c or ppo")
         for name in ("policy_lr", "critic_lr", "discriminator_lr"):
             require_number(name, getattr(self, name), above=0.0, high=10.0)
-        for name in ("discount", "gae_lambda"):
+        for name in ("discount", "gae_lambda", "final_lr"):
             require_number(name, getattr(self, name), low=0.0, high=1.0)
         require_number("entropy", self.entropy, low=0.0, high=1e3)
         require_number("max_grad_norm", self.max_grad_norm, above=0.0, high=1e9)
         require_number("clip", self.clip, above=0.0, high=10.0)
         require_number("critic_coefficient", self.critic_coefficient, above=0.0, high=1e3)
         require_number("apart", self.apart, low=0.0, high=1.0)
+        require_number("output_scale", self.output_scale, low=0.0, high=100.0)
         require_number("action_std", self.action_std, above=0.0, high=10.0)
         for name in ("num_envs", "num_steps", "epochs", "minibatches"):
             require_count(name, getattr(self, name), high=65_536)
@@ -132,6 +148,9 @@ LATER: dict[str, Any] = {
     "patch": 1,
     "critic_coefficient": 1.0,
     "apart": 1.0,
+    "final_lr": 1.0,
+    "layer_norm": False,
+    "output_scale": 1.0,
 }
 """Fields that files of earlier versions lack, and what those versions did."""
 

@@ -23,7 +23,7 @@ from slackline.learn.hyper import Hyper
 from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
 from slackline.learn.normalise import Moments, no_moments
 from slackline.methods.method import Method
-from slackline.networks import drawn_together
+from slackline.networks import NormedMLP
 from slackline.pixels import Network, init_network
 
 
@@ -110,7 +110,9 @@ class Learner:
             hyper,
             conditioning.num_anchors(latent),
         )
-        policy = drawn_together(policy, hyper.apart)
+        policy = self.method.movement.start(policy, hyper.apart)
+        if not self.sees_pictures:
+            policy = shaped(policy, hyper)
         critic: Any = ()
         if not self.sees_pictures:
             critic = init_network(critic_key, seen, latent.size, hyper.critic_hidden, 1, hyper)
@@ -124,8 +126,14 @@ class Learner:
             key,
         )
 
-    def iteration(self, state: TrainState, hyper: Hyper) -> tuple[TrainState, Episodes, Losses]:
-        """Collect with the current policies, judge what was done, improve policy and critic."""
+    def iteration(
+        self, state: TrainState, hyper: Hyper, budget: float | Array = jnp.inf
+    ) -> tuple[TrainState, Episodes, Losses]:
+        """Collect with the current policies, judge what was done, improve policy and critic.
+
+        `budget` is the number of iterations of the whole training, which schedules go by; without
+        one they stay where they begin.
+        """
         _, collect_key, _ = jax.random.split(state.key, 3)
 
         def act_and_judge(block: tuple[Array, Running]) -> tuple[Running, Samples, Any, Episodes]:
@@ -135,17 +143,25 @@ class Learner:
 
         blocks = (self.keys_of_blocks(collect_key, hyper), state.running)
         running, samples, observations, episodes = one_by_one(act_and_judge, blocks)
-        state, losses = self.learn(state, samples, observations, hyper)
+        state, losses = self.learn(state, samples, observations, hyper, budget)
         return state._replace(running=running), self.of_all_blocks(episodes), losses
 
     def learn(
-        self, state: TrainState, samples: Samples, observations: Array, hyper: Hyper
+        self,
+        state: TrainState,
+        samples: Samples,
+        observations: Array,
+        hyper: Hyper,
+        budget: float | Array,
     ) -> tuple[TrainState, Losses]:
         """What an iteration ends with, wherever its steps came from: samples (blocks, T, N, ...),
         and the observations as they were seen."""
         key, _, update_key = jax.random.split(state.key, 3)
-        networks, losses = self.update(update_key, state.networks, samples, hyper)
+        progress = iterations_done(state.networks, hyper) / budget
+        networks, losses = self.update(update_key, state.networks, samples, hyper.at(progress))
+        policy = self.method.movement.hold(networks.policy, progress)
         seen = state.seen.absorb(observations, self.axis) if state.seen else ()
+        networks = networks._replace(policy=policy)
         return state._replace(networks=networks, seen=seen, key=key), losses
 
     def start(self, key: Array, hyper: Hyper) -> Running | tuple[()]:
@@ -287,13 +303,17 @@ class Learner:
     ) -> tuple[Networks, Losses]:
         """One gradient step of every network."""
         gradients, losses = across.mean(self.gradients(networks, samples, hyper), self.axis)
-        moved = [
-            descend(adam, gradient, network, memory)
-            for adam, gradient, network, memory in zip(
-                adams(hyper), gradients, networks[:3], networks.optimisers, strict=True
-            )
-        ]
-        new, memories = zip(*moved, strict=True)
+        (policy, *others), memories = zip(
+            *(
+                adam.update(gradient, memory)
+                for adam, gradient, memory in zip(
+                    adams(hyper), gradients, networks.optimisers, strict=True
+                )
+            ),
+            strict=True,
+        )
+        updates = (self.method.movement.damp(policy), *others)
+        new = map(optax.apply_updates, networks[:3], updates)  # type: ignore[arg-type]
         return Networks(*new, memories), losses  # type: ignore[call-arg]
 
     def gradients(self, networks: Networks, samples: Samples, hyper: Hyper) -> tuple[Any, Losses]:
@@ -367,6 +387,19 @@ PICTURES = 32
 not stay in its cache; see benchmarks/pixels.py."""
 
 
+def shaped(policy: Network, hyper: Hyper) -> Network:
+    """A fresh policy on vectors as `hyper` wants it: its last layer scaled, its layers normed."""
+    *hidden, last = policy.layers  # type: ignore[union-attr]
+    last = jax.tree.map(lambda x: x * hyper.output_scale, last)
+    return (NormedMLP if hyper.layer_norm else type(policy))((*hidden, last))  # type: ignore[call-arg]
+
+
+def iterations_done(networks: Networks, hyper: Hyper) -> Array:
+    """How many iterations a training has behind it, by the updates its optimiser has counted."""
+    updates = optax.tree_utils.tree_get(networks.optimisers[0], "count")
+    return updates / (hyper.epochs * hyper.minibatches)
+
+
 def normalised(seen: Moments | tuple[()], observation: Array) -> Array:
     return seen.normalise(observation) if seen else observation
 
@@ -408,10 +441,3 @@ def adams(hyper: Hyper) -> tuple[optax.GradientTransformation, ...]:
     clip: Any = hyper.max_grad_norm
     rates = (hyper.policy_lr, hyper.critic_lr, hyper.discriminator_lr)
     return tuple(optax.chain(optax.clip_by_global_norm(clip), optax.adam(rate)) for rate in rates)
-
-
-def descend(
-    adam: optax.GradientTransformation, gradient: Any, network: Any, memory: Any
-) -> tuple[Any, Any]:
-    updates, memory = adam.update(gradient, memory)
-    return optax.apply_updates(network, updates), memory

@@ -77,4 +77,4 @@ class Normaliser(NamedTuple):
         scaled = first.weight[:, :size] / self.std[:, :, None]
         weight = jnp.concatenate([scaled, first.weight[:, size:]], axis=1)
         shift = jnp.sum(self.mean[:, :, None] * scaled, axis=1)
-        return MLP((Layer(weight, first.bias - shift), *rest))
+        return policy._replace(layers=(Layer(weight, first.bias - shift), *rest))

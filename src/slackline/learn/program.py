@@ -7,6 +7,7 @@ Seeds come first, since they run without synchronising; what is left over goes t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
@@ -86,11 +87,20 @@ class Program:
     All arrays have a leading axis of that length.
     """
 
-    def __init__(self, learner: Learner, hyper: Hyper, seeds: Sequence[int], members: int = 1):
+    def __init__(
+        self,
+        learner: Learner,
+        hyper: Hyper,
+        seeds: Sequence[int],
+        members: int = 1,
+        budget: float = math.inf,
+    ):
+        """`budget` is the number of iterations of the whole training, for its schedules."""
         # Robots cache theirs, and an array made inside a trace would be bound to its mesh.
         learner.env.default_params()
         self._learner, self._hyper = learner, hyper
         self._seeds, self._members = tuple(seeds), members
+        self._budget = jnp.float32(budget)
         layout = layout_of(len(seeds) * members, hyper.num_blocks)
         self._init, self._advance = _compiled(learner, layout)
 
@@ -112,7 +122,7 @@ class Program:
 
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
         """Train on; `iterations` is traced, so every length of stride shares one compilation."""
-        return self._advance(state, self._hyper, jnp.int32(iterations))
+        return self._advance(state, self._hyper, jnp.int32(iterations), self._budget)
 
 
 @lru_cache(maxsize=16)
@@ -129,20 +139,20 @@ def trainer(
     learner = replace(learner, axis=layout.axis)
     hyper_spec = WHOLE if hyper_axis is None else SEED
     init = layout.each(learner.init, (0, hyper_axis))
-    go_on = layout.each(partial(advance, learner), (0, hyper_axis, None))
+    go_on = layout.each(partial(advance, learner), (0, hyper_axis, None, None))
     return (
         compiled(init, layout, (SEED, hyper_spec), STATE),
-        compiled(go_on, layout, (STATE, hyper_spec, WHOLE), (STATE, SEED), run_long=True),
+        compiled(go_on, layout, (STATE, hyper_spec, WHOLE, WHOLE), (STATE, SEED), run_long=True),
     )
 
 
 def advance(
-    learner: Learner, state: TrainState, hyper: Hyper, iterations: jax.Array
+    learner: Learner, state: TrainState, hyper: Hyper, iterations: jax.Array, budget: jax.Array
 ) -> tuple[TrainState, Progress]:
     """Iterate one copy."""
 
     def iterate(state: TrainState) -> tuple[TrainState, Progress]:
-        state, episodes, losses = learner.iteration(state, hyper)
+        state, episodes, losses = learner.iteration(state, hyper, budget)
         return state, Progress(episodes, losses)
 
     def body(i: jax.Array, carry: tuple[TrainState, Progress]) -> tuple[TrainState, Progress]:

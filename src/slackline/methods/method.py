@@ -1,8 +1,8 @@
-"""A method is three small parts; its options are the parts' fields."""
+"""A method is four small parts; its options are the parts' fields."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from slackline.envs.api import Array
@@ -10,23 +10,25 @@ from slackline.errors import SlacklineError
 from slackline.methods.auxiliary import Auxiliary
 from slackline.methods.conditioning import Conditioning
 from slackline.methods.latent import Latent, Members, Point
+from slackline.methods.movement import Movement
 from slackline.pixels import Network
 
 
 @dataclass(frozen=True)
 class Method:
-    """How z is drawn, how it reaches the policy, and what else is optimised."""
+    """How z is drawn, how it reaches the policy, what else is optimised, how anchors move."""
 
     name: str
     title: str
     latent: Latent
     conditioning: Conditioning
     auxiliary: Auxiliary
+    movement: Movement = field(default_factory=Movement)
 
     @property
     def options(self) -> dict[str, Any]:
         """Every setting of the parts by name, e.g. {"anchors": 2, "beta": 1.0}."""
-        parts: tuple[Any, ...] = (self.latent, self.conditioning, self.auxiliary)
+        parts: tuple[Any, ...] = (self.latent, self.conditioning, self.auxiliary, self.movement)
         return {f.name: getattr(part, f.name) for part in parts for f in fields(part)}
 
     @property
@@ -59,4 +61,5 @@ class Method:
             latent=changed(self.latent),
             conditioning=changed(self.conditioning),
             auxiliary=changed(self.auxiliary),
+            movement=changed(self.movement),
         )

@@ -109,6 +109,11 @@ class RunConfig:
                 f"normalise_observation is true; {env.name} shows pictures, whose bytes are only "
                 "divided by 255, so it must be false"
             )
+        if self.hyper.layer_norm:
+            raise SlacklineError(
+                f"layer_norm is true; {env.name} shows pictures, whose network has none, so it "
+                "must be false"
+            )
         height, width, _ = env.picture
         if height % self.hyper.patch or width % self.hyper.patch:
             raise SlacklineError(
