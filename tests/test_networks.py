@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from probes import properties
 
-from slackline.networks import MLP, Layer, drawn_together, init_mlp
+from slackline.networks import MLP, Layer, NormedMLP, drawn_together, init_mlp, layer_norm
 
 SIZES = (3, 5, 4, 2)
 
@@ -137,3 +137,40 @@ def test_anchors_can_start_alike() -> None:
         correlation = np.corrcoef(np.ravel(first), np.ravel(other))[0, 1]
         np.testing.assert_allclose(correlation, 0.8, atol=0.05)
         np.testing.assert_allclose(np.std(other), np.std(first), rtol=0.1)
+
+
+def test_layer_norm_literal() -> None:
+    """Mean 2 and variance 1; what does not vary becomes 0."""
+    expected = np.array([[-1.0, 1.0], [0.0, 0.0]]) / np.sqrt([[1.0 + 1e-5], [1.0]])
+    for kind in (np, jnp):
+        x = kind.array([[1.0, 3.0], [5.0, 5.0]], kind.float32)
+        np.testing.assert_allclose(layer_norm(x), expected, rtol=1e-6)
+
+
+@properties
+@given(seed=seeds)
+def test_a_normed_network_is_normed_before_every_relu(seed: int) -> None:
+    network = NormedMLP(init_mlp(jax.random.key(seed), SIZES, 2).layers)
+    x, coefficients = rows(seed, 2)
+    batch = network(jnp.asarray(x), jnp.asarray(coefficients))
+    for i in (0, 3):
+        plain = network.mix(jnp.asarray(coefficients[i]))
+        assert isinstance(plain, NormedMLP)
+        hidden = x[i]
+        for layer in plain.layers[:-1]:
+            hidden = np.maximum(layer_norm(hidden @ layer.weight[0] + layer.bias[0]), 0.0)
+        last = plain.layers[-1]
+        expected = hidden @ last.weight[0] + last.bias[0]
+        np.testing.assert_allclose(batch[i], expected, rtol=1e-3, atol=1e-4)
+        on_numpy = jax.tree.map(np.asarray, plain)(x[i])
+        np.testing.assert_allclose(on_numpy, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_a_normed_network_stays_normed_where_an_input_is_given() -> None:
+    network = NormedMLP(init_mlp(jax.random.key(0), SIZES).layers)
+    x, z = jnp.ones((4, 2)), jnp.array([0.3])
+    given_z = network.given(z)
+    assert isinstance(given_z, NormedMLP)
+    np.testing.assert_allclose(
+        given_z(x), network.beside(x, jnp.full((4, 1), 0.3)), rtol=1e-4, atol=1e-5
+    )

@@ -17,7 +17,8 @@ from safetensors.numpy import save_file
 from slackline.envs.api import Continuous, Discrete
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE, method
-from slackline.networks import init_mlp
+from slackline.networks import NormedMLP, init_mlp
+from slackline.store.files import read_tensors, write_tensors
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
 from slackline.training import load
 
@@ -134,6 +135,28 @@ def test_options_and_bounds_survive(tmp_path: Path) -> None:
     assert after.method == before.method
     assert after.method.options.items() >= {"anchors": 4, "beta": 0.1, "penalty": "vector"}.items()
     assert after.action == Continuous(2, -0.4, 3.0)
+
+
+def normed() -> Subspace:
+    plain = made("fan")
+    return replace(plain, policy=NormedMLP(plain.policy.layers))  # type: ignore[union-attr]
+
+
+def test_layer_norm_survives(tmp_path: Path) -> None:
+    before = normed()
+    after = load(before.save(tmp_path / "x"))
+    assert isinstance(after.policy, NormedMLP)
+    outputs = [line.at(0.3).outputs(BATCH) for line in (before, after, made("fan"))]
+    np.testing.assert_array_equal(outputs[0], outputs[1])
+    assert np.abs(outputs[0] - outputs[2]).max() > 0.01
+
+
+def test_layer_norm_that_is_no_flag_is_refused(tmp_path: Path) -> None:
+    path = normed().save(tmp_path / "x")
+    tensors, header = read_tensors(path)
+    write_tensors(path, tensors, header | {"layer_norm": "yes"})
+    with pytest.raises(SlacklineError, match=r"unusable header .*layer_norm is 'yes'"):
+        load(path)
 
 
 def test_several_seeds_in_one_file(tmp_path: Path) -> None:

@@ -148,6 +148,7 @@ def test_a_run_killed_during_a_save_resumes_bit_identically(
             {"algorithm": "ppo", "epochs": 2, "minibatches": 2, "discriminator_hidden": (4,)},
         ),
         ("ensemble", {}),
+        ("fan", {"layer_norm": True, "final_lr": 0.1}),
         (
             "lop",
             {

@@ -10,6 +10,7 @@ from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -19,9 +20,10 @@ from scipy import optimize, stats
 from slackline.envs.api import Array, Env
 from slackline.envs.cartpole import CartPole
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, Losses, TrainState, shuffle
+from slackline.learn.learner import Learner, Losses, TrainState, iterations_done, shuffle
 from slackline.methods.catalogue import CATALOGUE, method
 from slackline.methods.method import Method
+from slackline.networks import NormedMLP
 
 jit = partial(
     jax.jit,
@@ -280,3 +282,62 @@ def test_anchors_start_as_far_apart_as_told(apart: float) -> None:
     for layer in policy.layers:
         first, second = layer.weight
         assert np.array_equal(first, second) == (apart == 0.0)
+
+
+FAN = Learner(CartPole(), 50, CATALOGUE["fan"])
+
+
+def stepped(learner: Learner, hyper: Hyper, iterations: int, budget: float) -> list[TrainState]:
+    """The train states before and after each iteration."""
+    go_on = jit(lambda state: learner.iteration(state, hyper, budget)[0])
+    states = [learner.init(jax.random.key(0), hyper)]
+    for _ in range(iterations):
+        states.append(go_on(states[-1]))
+    return states
+
+
+def test_a_fan_is_open_when_its_training_ends() -> None:
+    """Closed at 5° in the first half, at 60° from nine tenths on; |d| / |c| = tan(angle / 2)."""
+    hyper = replace(TINY, epochs=2, minibatches=2)
+    *_, middle, end = stepped(FAN, hyper, 10, 10.0)[:11:5]
+    for state, degrees in ((middle, 5.0), (end, 60.0)):
+        for tensor in jax.tree.leaves(state.networks.policy):
+            centre = tensor.mean(axis=0)
+            opening = np.linalg.norm(tensor[0] - centre) / np.linalg.norm(centre)
+            assert opening == pytest.approx(np.tan(np.radians(degrees / 2)), rel=1e-3)
+
+
+def test_iterations_are_counted_by_the_optimiser() -> None:
+    hyper = replace(TINY, epochs=2, minibatches=4)
+    state = stepped(LINE, hyper, 3, 10.0)[-1]
+    assert float(iterations_done(state.networks, hyper)) == 3.0
+
+
+def test_learning_rates_fall_linearly_to_their_last_share() -> None:
+    hyper = Hyper(policy_lr=1e-2, critic_lr=1e-3, discriminator_lr=4e-3, final_lr=0.2)
+    at = hyper.at(jnp.float32(0.5))
+    rates = (at.policy_lr, at.critic_lr, at.discriminator_lr)
+    np.testing.assert_allclose(rates, (6e-3, 6e-4, 2.4e-3), rtol=1e-6)
+    assert Hyper(policy_lr=1e-2).at(jnp.float32(0.7)).policy_lr == jnp.float32(1e-2)
+
+
+def test_nothing_moves_once_the_learning_rate_is_gone() -> None:
+    states = stepped(LINE, replace(TINY, final_lr=0.0), 5, 4.0)
+    policies = [jax.flatten_util.ravel_pytree(state.networks.policy)[0] for state in states]
+    assert np.abs(policies[1] - policies[0]).max() > 1e-4
+    np.testing.assert_array_equal(policies[5], policies[4])
+
+
+def test_a_small_last_layer_makes_first_actions_alike() -> None:
+    """Logits of ±1 become logits of ±0.01, and only the policy's."""
+    hyper = replace(TINY, output_scale=0.01)
+    plain, small = (LINE.init(jax.random.key(0), h).networks for h in (TINY, hyper))
+    for a, b in zip(plain.policy.layers[-1], small.policy.layers[-1], strict=True):  # type: ignore[union-attr]
+        np.testing.assert_allclose(0.01 * a, b, rtol=1e-6)
+    jax.tree.map(np.testing.assert_array_equal, plain.critic, small.critic)
+
+
+def test_layer_norm_is_the_policys_alone() -> None:
+    networks = LINE.init(jax.random.key(0), replace(TINY, layer_norm=True)).networks
+    assert isinstance(networks.policy, NormedMLP)
+    assert not isinstance(networks.critic, NormedMLP)
