@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from slackline.adapt.adapter import GridAdapter
     from slackline.adapt.kshot import Adaptation
     from slackline.envs.host import HostEnv
-    from slackline.suites.suite import Variation
+    from slackline.suites.suite import Suite, Variation
 
 FORMAT = "slackline-subspace"
 SCHEMA = 1
@@ -145,16 +145,18 @@ class Subspace:
         shots: int | None = None,
         episodes: int | None = None,
         score_episodes: int | None = None,
+        suite: str | Suite | None = None,
     ) -> Adaptation:
         """Try K values of z on a changed environment, keep the best, score it on fresh episodes.
 
         `variation` is a name of the suite's, or a function from the environment's standard
         parameters to changed ones; on environments outside JAX also another environment, as from
-        `sl.gymnasium`. Counts left out are the suite's protocol.
+        `sl.gymnasium`. Counts left out are the suite's protocol. `suite` is another one than it was
+        trained on, with the same observations and actions: `suite="halfcheetah-dev"`.
         """
         from slackline.adapt.kshot import adapt_one
 
-        return adapt_one(self, variation, shots, episodes, score_episodes)
+        return adapt_one(self, variation, shots, episodes, score_episodes, suite)
 
     def save(self, path: str | Path) -> Path:
         """Write one safetensors file that `slackline.load` reads anywhere."""

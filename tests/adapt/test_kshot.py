@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from probes import AIM_SUITE
+from probes import AIM_SUITE, Aim, AimParams
 
 from slackline.adapt import kshot
 from slackline.adapt.adapter import GridAdapter
@@ -18,7 +18,7 @@ from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE
 from slackline.networks import MLP, Layer, init_mlp
 from slackline.subspace import Subspace
-from slackline.suites.suite import TRAIN, Variation
+from slackline.suites.suite import TRAIN, Variation, setting
 
 LOW, MIDDLE, HIGH, NOISY = AIM_SUITE.variations
 LOUD = replace(NOISY, apply=lambda params: params._replace(target=1.0, noise=5.0))
@@ -42,8 +42,8 @@ def known_returns(candidates: np.ndarray, ends: tuple[float, float], target: flo
     return -((action - target) ** 2)
 
 
-def adapt(subspaces: list[Subspace], variations: list[Variation], **counts: int) -> KShot:
-    given: dict[str, int] = {"shots": 5, "episodes": 3, "score_episodes": 4, **counts}
+def adapt(subspaces: list[Subspace], variations: list[Variation], **counts: Any) -> KShot:
+    given: dict[str, Any] = {"shots": 5, "episodes": 3, "score_episodes": 4, **counts}
     return adapt_many(subspaces, variations, **given)
 
 
@@ -151,6 +151,37 @@ def test_subspace_adapts_by_name_by_variation_and_by_function() -> None:
     mine = line(0).adapt(lambda params: params._replace(target=-0.9), shots=2, episodes=1)
     np.testing.assert_array_equal(mine.z, [1.0, 0.0])
     assert mine.returns.shape == (2, 1)
+
+
+def test_the_variations_may_be_those_of_another_suite() -> None:
+    """Its environment, parameters and protocol count; names may be the same."""
+
+    class Opposite(Aim):
+        def default_params(self) -> AimParams:
+            return AimParams(target=-0.5)
+
+    far = setting("High", target=2.0)
+    protocol = replace(AIM_SUITE.protocol, shots=3)
+    other = replace(AIM_SUITE, name="other", env=Opposite(), variations=(far,), protocol=protocol)
+    found = adapt([line(0)], [far, TRAIN], suite=other)
+    for v, target in enumerate((2.0, -0.5)):
+        expected = known_returns(found.candidates, (-2.0, 2.0), target)
+        np.testing.assert_allclose(found.returns[0, v, :, 0], expected, rtol=1e-4, atol=1e-5)
+    one = line(0).adapt("High", suite=other)
+    assert one.returns.shape == (3, 2)
+    assert one.score != line(0).adapt("High").score
+
+
+def test_policies_cannot_act_in_other_spaces() -> None:
+    class Wide(Aim):
+        observation_size = 2
+
+    other = replace(AIM_SUITE, name="wide", env=Wide())
+    said = (
+        r"wide: its observation shape is \(2,\), and the policies were trained on aim with \(1,\)"
+    )
+    with pytest.raises(SlacklineError, match=said):
+        line(0).adapt("High", suite=other)
 
 
 def test_an_episode_that_is_no_number_is_not_the_best() -> None:

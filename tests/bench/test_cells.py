@@ -7,12 +7,14 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from slackline.adapt.kshot import Adapting
-from slackline.bench.cells import is_scored, plan
+from slackline.bench.cells import all_scores, finished_runs, is_scored, plan
 from slackline.errors import SlacklineError
+from slackline.report.results import load_results
 from slackline.store.run import RunFolder
-from slackline.store.scores import read_scores
+from slackline.store.scores import merge_scores, read_scores
 
 RESULTS = Path(__file__).parents[2] / "results"
 KEPT = sorted({file.parents[1] for file in RESULTS.rglob("run.json")})
@@ -45,3 +47,23 @@ def test_a_run_is_scored_if_every_variation_is(tmp_path: Path) -> None:
     assert is_scored(run, ADAPTING), "whatever else it was adapted to"
     scores.filter(pl.col("variation") != "BigTorso").write_parquet(run.scores_file)
     assert not is_scored(run, ADAPTING)
+    of_another(scores).write_parquet(run.scores_file)
+    assert not is_scored(run, ADAPTING), "variations of another suite may have the same names"
+
+
+def of_another(scores: pl.DataFrame) -> pl.DataFrame:
+    return scores.with_columns(pl.lit("halfcheetah-soft").alias("suite"))
+
+
+def test_scores_of_two_suites_lie_side_by_side(tmp_path: Path) -> None:
+    shutil.copy(RESULTS / "halfcheetah" / "halfcheetah-lop" / "run.json", tmp_path)
+    run = RunFolder(tmp_path)
+    own = read_scores(RESULTS / "halfcheetah" / "halfcheetah-lop" / "scores.parquet")
+    merge_scores(run.scores_file, of_another(own))
+    with pytest.raises(SlacklineError, match="holds no scored run"):
+        finished_runs(tmp_path)
+    assert len(merge_scores(run.scores_file, own)) == 2 * len(own)
+    assert len(merge_scores(run.scores_file, own)) == 2 * len(own), "what was there is replaced"
+    assert_frame_equal(all_scores(finished_runs(tmp_path)), own)
+    (result,) = load_results(tmp_path).suites
+    assert len(result.scores) == len(own)

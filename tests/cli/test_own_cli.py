@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import polars as pl
@@ -42,6 +43,26 @@ def test_adapting_to_the_same_environment_made_otherwise(
     assert "gym:Pendulum-v1?g=5.0" in told(capsys, "adapt", str(trained), *other, *SMALL)
     kept = pl.read_parquet(trained / "scores.parquet")["variation"].unique().to_list()
     assert sorted(kept) == ["g=5.0", "gym:Pendulum-v1?g=5.0"]
+
+
+def test_adapting_to_the_variations_of_another_suite(
+    trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run, planets = tmp_path / "run", str(EXAMPLES / "pendulum.toml")
+    shutil.copytree(trained, run, ignore=shutil.ignore_patterns("scores.parquet"))
+    words = ["adapt", str(run), "--suite", planets]
+    assert "Moon" in told(capsys, *words, "--variation", "Moon", *SMALL)
+    kept = pl.read_parquet(run / "scores.parquet").filter(variation="Moon")
+    assert kept["suite"].unique().to_list() == [planets]
+    assert "holds no scored run" in refused(capsys, "report", str(run))
+    assert "variation of" in refused(capsys, *words, "--variation", "Moo")
+    assert "exclude each other" in refused(capsys, *words, "--env", "gym:Pendulum-v1")
+    for suite, problem in {
+        "cartpole": "cartpole: its observation shape is (4,), and the policies were trained on",
+        "pendulum": "pendulum: its action is Discrete(num_actions=",
+        "pendulum.tom": "unknown suite 'pendulum.tom'",
+    }.items():
+        assert problem in refused(capsys, "adapt", str(run), "--suite", suite)
 
 
 def test_without_variations_the_training_environment_is_adapted_to(

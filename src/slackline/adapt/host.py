@@ -15,7 +15,7 @@ from slackline.errors import SlacklineError
 from slackline.learn.distributions import distribution_of
 from slackline.methods.method import Method
 from slackline.pixels import Network
-from slackline.suites.suite import Suite, Variation
+from slackline.suites.suite import Suite, Variation, insist_on_spaces
 
 SLOTS = 128
 """Most environments that are stepped together."""
@@ -137,11 +137,5 @@ def host_of(suite: Suite, variation: Variation) -> tuple[HostEnv, HostParams]:
             f"variation {variation.name}: is a {type(changed).__name__}; it must be an environment "
             "or the parameters of one"
         )
-    for what in ("observation_shape", "action"):
-        has, needs = getattr(changed, what), getattr(home, what)
-        if has != needs:
-            raise SlacklineError(
-                f"{changed.name}: its {what.replace('_', ' ')} is {has}, and the policies were "
-                f"trained on {home.name} with {needs}"
-            )
+    insist_on_spaces(changed.name, changed, home.name, home)
     return changed, changed.default_params()

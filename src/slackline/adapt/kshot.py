@@ -29,7 +29,7 @@ from slackline.pixels import Network
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.own import another
-from slackline.suites.suite import Protocol, Suite, Variation
+from slackline.suites.suite import Protocol, Suite, Variation, insist_on_spaces
 
 MAX_EPISODES = 5_000_000
 """Episodes of one call: what fits in memory, score table included."""
@@ -98,11 +98,13 @@ def adapt_many(
     shots: int,
     episodes: int,
     score_episodes: int,
+    suite: str | Suite | None = None,
 ) -> KShot:
-    """Adapt every seed to every variation."""
+    """Adapt every seed to every variation, which are those of `suite`: by default the one the
+    subspaces were trained on."""
     Adapting(shots, episodes, score_episodes)
     first = subspaces[0]
-    suite, candidates = find_suite(first.suite), first.method.latent.candidates(shots)
+    suite, candidates = suite_for(first, suite), first.method.latent.candidates(shots)
     total = len(subspaces) * len(variations) * (len(candidates) * episodes + score_episodes)
     if total > MAX_EPISODES:
         raise SlacklineError(
@@ -141,6 +143,16 @@ def adapt_many(
                 "the simulation broke down, and nothing can be chosen from it"
             )
     return result
+
+
+def suite_for(subspace: Subspace, suite: str | Suite | None) -> Suite:
+    """The suite whose variations to adapt to: the subspace's own, or one with the same spaces."""
+    home = find_suite(subspace.suite)
+    if suite is None:
+        return home
+    found = find_suite(suite) if isinstance(suite, str) else suite
+    insist_on_spaces(found.name, found.env, home.name, home.env)
+    return found
 
 
 Changing = tuple[tuple[int, ...], ...]
@@ -289,9 +301,10 @@ def adapt_one(
     shots: int | None,
     episodes: int | None,
     score_episodes: int | None,
+    suite: str | Suite | None = None,
 ) -> Adaptation:
-    """Adapt one subspace to one variation; None means the suite's protocol."""
-    suite = find_suite(subspace.suite)
+    """Adapt one subspace to one variation of `suite`; None means its own, and its protocol."""
+    suite = suite_for(subspace, suite)
     if isinstance(variation, str):
         variation = suite.variation(variation)
     elif isinstance(variation, HostEnv):
@@ -299,7 +312,7 @@ def adapt_one(
     elif not isinstance(variation, Variation):
         variation = Variation("Custom", "a change of yours", variation)
     adapting = Adapting.of(suite.protocol, shots, episodes, score_episodes)
-    found = adapt_many([subspace], [variation], *astuple(adapting))
+    found = adapt_many([subspace], [variation], *astuple(adapting), suite=suite)
     return Adaptation(
         variation=variation.name,
         z=found.candidates[found.chosen[0, 0]],

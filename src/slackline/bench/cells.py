@@ -9,13 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from slackline.adapt.kshot import Adapting, adapt_many
+from slackline.adapt.kshot import Adapting, adapt_many, suite_for
 from slackline.errors import SlacklineError
 from slackline.store.files import TEMPORARY
 from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores, score_table
 from slackline.suites import suite as find_suite
-from slackline.suites.suite import TRAIN, Variation
+from slackline.suites.suite import TRAIN, Suite, Variation
 from slackline.training import OnTick, prepare, run_training
 
 
@@ -68,7 +68,7 @@ def is_scored(run: RunFolder, adapting: Adapting) -> bool:
     """Whether the run was adapted to every variation with just these counts already."""
     if not run.scores_file.exists():
         return False
-    rows = read_scores(run.scores_file).filter(shots=adapting.shots)
+    rows = own_scores(run).filter(shots=adapting.shots)
     names = [v.name for v in (TRAIN, *find_suite(run.config().suite).variations)]
     last = rows.group_by("variation", "phase").agg(pl.col("episode").max() + 1)
     wanted = {"select": adapting.episodes, "score": adapting.score_episodes}
@@ -80,30 +80,32 @@ def adapt_run(
     variations: Sequence[Variation] | None,
     adapting: Adapting,
     *,
+    suite: str | Suite | None = None,
     keep: bool = True,
     **options: Any,
 ) -> pl.DataFrame:
     """Adapt every seed of a finished run and keep the scores; None: all variations and Train.
 
-    `options` change the method for this adaptation, as in `spread="even"`; such scores should not
-    be kept, since the table would not tell them from the method's own.
+    The variations are those of `suite`, by default the one trained on. `options` change the method
+    for this adaptation, as in `spread="even"`; such scores should not be kept, since the table
+    would not tell them from the method's own.
     """
-    suite = find_suite(run.config().suite)
-    chosen = (TRAIN, *suite.variations) if variations is None else variations
     subspaces = [
         replace(subspace, method=subspace.method.with_options(**options))
         for subspace in run.subspaces()
     ]
-    found = adapt_many(subspaces, chosen, *astuple(adapting))
-    table = score_table(found, subspaces, chosen, adapting.shots)
+    suite = suite_for(subspaces[0], suite)
+    chosen = (TRAIN, *suite.variations) if variations is None else variations
+    found = adapt_many(subspaces, chosen, *astuple(adapting), suite=suite)
+    table = score_table(found, subspaces, suite, chosen, adapting.shots)
     if keep:
         merge_scores(run.scores_file, table)
-        run.note_adaptation(adapting.shots)
+        run.note_adaptation(adapting.shots, suite.name)
     return table
 
 
 def finished_runs(path: Path) -> list[RunFolder]:
-    """The runs in a folder that have scores: the folder itself, or its subfolders."""
+    """The runs in a folder that have scores on their own suite: itself, or its subfolders."""
     if not path.is_dir():
         raise SlacklineError(f"{path}: no such folder")
     folders = (
@@ -112,13 +114,18 @@ def finished_runs(path: Path) -> list[RunFolder]:
         else sorted(p.parent for p in path.glob("*/run.json"))
     )
     runs = [RunFolder(folder) for folder in folders]
-    scored = [run for run in runs if run.scores_file.exists()]
+    scored = [run for run in runs if run.scores_file.exists() and len(own_scores(run))]
     if not scored:
         hint = "adapt it first: slackline adapt" if runs else "no run.json in it or one level below"
         raise SlacklineError(f"{path}: holds no scored run ({hint})")
     return scored
 
 
+def own_scores(run: RunFolder) -> pl.DataFrame:
+    """A run's scores on the variations of the suite it was trained on, and of no other."""
+    return read_scores(run.scores_file).filter(suite=run.config().suite)
+
+
 def all_scores(runs: Iterable[RunFolder]) -> pl.DataFrame:
-    """The score tables of several runs as one."""
-    return pl.concat([read_scores(run.scores_file) for run in runs])
+    """The scores of several runs, each on its own suite, as one table."""
+    return pl.concat([own_scores(run) for run in runs])

@@ -16,7 +16,6 @@ from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
 from slackline.settings import assignment
 from slackline.store.run import RunFolder
-from slackline.suites import suite as find_suite
 from slackline.suites.suite import Suite, Variation
 
 
@@ -31,6 +30,9 @@ class Adapt:
     """The run folder that `slackline train` made."""
     variation: tuple[str, ...] = ()
     """Variations to adapt to (`slackline list` names them). Default: all of the suite."""
+    suite: str | None = None
+    """Adapt to the variations of another suite, with the same observations and actions. Default:
+    the one trained on."""
     env: str | None = None
     """Adapt to this environment instead: gym:ID, envpool:ID or module:function."""
     kwargs: tuple[str, ...] = ()
@@ -49,19 +51,21 @@ class Adapt:
     """Print JSON for programs instead of a table for people."""
 
     def run(self) -> None:
-        from slackline.adapt.kshot import Adapting
+        from slackline.adapt.kshot import Adapting, suite_for
         from slackline.bench.cells import adapt_run
         from slackline.report.tables import adaptation_json, adaptation_table, show
 
         set_up_jax(self.devices)
         run = RunFolder(self.path)
-        suite = find_suite(run.config().suite)
         run.insist_on_finished()
+        suite = suite_for(run.subspaces()[0], self.suite)
         chosen = self.chosen(suite)
         adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         with waiting(f"adapting {self.path}"):
             options = {} if self.spread is None else {"spread": self.spread}
-            table: pl.DataFrame = adapt_run(run, chosen, adapting, keep=not options, **options)
+            table: pl.DataFrame = adapt_run(
+                run, chosen, adapting, suite=suite, keep=not options, **options
+            )
         if self.json:
             print(json.dumps(adaptation_json(table), indent=2))
         else:
@@ -71,8 +75,9 @@ class Adapt:
         """What to adapt to; None: all that the suite has."""
         if self.env is None and not self.kwargs:
             return [suite.variation(name) for name in dict.fromkeys(self.variation)] or None
-        if self.variation:
-            raise SlacklineError("--variation and --env (or --kwargs) exclude each other")
+        for flag, given in (("--variation", self.variation), ("--suite", self.suite)):
+            if given:
+                raise SlacklineError(f"{flag} and --env (or --kwargs) exclude each other")
         if not isinstance(suite.env, HostEnv):
             raise SlacklineError(
                 f"{suite.name} runs in JAX and cannot be exchanged for another environment; "

@@ -271,11 +271,12 @@ class RunFolder:
         values["provenance"] |= {"finished": _now(), "training_seconds": round(seconds, 2)}
         write_json(self.run_file, values)
 
-    def note_adaptation(self, shots: int) -> None:
-        """Remember the command that last adapted with K shots."""
+    def note_adaptation(self, shots: int, suite: str) -> None:
+        """Remember the command that last adapted to a suite with K shots."""
         values = self.read()
         commands = values["provenance"].setdefault("adaptations", {})
-        commands[f"K = {shots}"] = provenance()["command"]
+        elsewhere = "" if suite == self.config().suite else f" on {suite}"
+        commands[f"K = {shots}{elsewhere}"] = provenance()["command"]
         write_json(self.run_file, values)
 
     def save_checkpoint(self, state: Any, iteration: int, seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from slackline.adapt.kshot import KShot
 from slackline.errors import SlacklineError
 from slackline.store.files import refuse_irregular, write_atomic
 from slackline.subspace import Subspace
-from slackline.suites.suite import Variation
+from slackline.suites.suite import Suite, Variation
 
 SCHEMA = pl.Schema(
     {
@@ -29,25 +30,31 @@ SCHEMA = pl.Schema(
         "return": pl.Float32,
     }
 )
-"""`phase`: the episode helped to choose ("select") or measured the chosen one ("score")."""
+"""`suite`: whose variations they are, which need not be the one trained on.
+`phase`: the episode helped to choose ("select") or measured the chosen one ("score")."""
 
 
 def score_table(
-    found: KShot, subspaces: Sequence[Subspace], variations: Sequence[Variation], shots: int
+    found: KShot,
+    subspaces: Sequence[Subspace],
+    suite: Suite,
+    variations: Sequence[Variation],
+    shots: int,
 ) -> pl.DataFrame:
-    """The rows of one adaptation of many seeds to many variations."""
+    """The rows of one adaptation of many seeds to many variations of a suite."""
+    rows = partial(_rows, found, subspaces, suite, variations, shots)
     num_seeds, num_variations, num_candidates, episodes = found.returns.shape
     s, v, k, m = np.indices((num_seeds, num_variations, num_candidates, episodes)).reshape(4, -1)
-    select = _rows(found, subspaces, variations, shots, "select", s, v, k, m, found.returns.ravel())
+    select = rows("select", s, v, k, m, found.returns.ravel())
     s, v, m = np.indices(found.scores.shape).reshape(3, -1)
     k = found.chosen[s, v]
-    score = _rows(found, subspaces, variations, shots, "score", s, v, k, m, found.scores.ravel())
-    return pl.concat([select, score])
+    return pl.concat([select, rows("score", s, v, k, m, found.scores.ravel())])
 
 
 def _rows(
     found: KShot,
     subspaces: Sequence[Subspace],
+    suite: Suite,
     variations: Sequence[Variation],
     shots: int,
     phase: str,
@@ -60,7 +67,7 @@ def _rows(
     names = np.array([variation.name for variation in variations])
     seeds = np.array([subspace.seed for subspace in subspaces])
     columns = {
-        "suite": pl.repeat(subspaces[0].suite, len(s), eager=True),
+        "suite": pl.repeat(suite.name, len(s), eager=True),
         "method": pl.repeat(subspaces[0].method.name, len(s), eager=True),
         "seed": seeds[s],
         "variation": names[v],
@@ -88,10 +95,10 @@ def read_scores(path: Path) -> pl.DataFrame:
 
 
 def merge_scores(path: Path, new: pl.DataFrame) -> pl.DataFrame:
-    """Add rows to a run's table, replacing what it had for the same variation and shots."""
+    """Add rows to a run's table, replacing what it had for the same suite, variation and shots."""
     if path.exists():
         old = read_scores(path)
-        new = pl.concat([old.join(new, on=["variation", "shots"], how="anti"), new])
+        new = pl.concat([old.join(new, on=["suite", "variation", "shots"], how="anti"), new])
     buffer = io.BytesIO()
     new.write_parquet(buffer)
     write_atomic(path, buffer.getvalue())

@@ -146,6 +146,17 @@ class Suite:
         return {v.name: v for v in (*self.variations, *self.extras, TRAIN)}
 
 
+def insist_on_spaces(name: str, env: Env | HostEnv, trained_on: str, home: Env | HostEnv) -> None:
+    """Refuse an environment that the policies trained on another one cannot act in."""
+    for what in ("observation_shape", "action"):
+        has, needs = getattr(env, what), getattr(home, what)
+        if has != needs:
+            raise SlacklineError(
+                f"{name}: its {what.replace('_', ' ')} is {has}, and the policies were trained on "
+                f"{trained_on} with {needs}"
+            )
+
+
 @lru_cache(maxsize=256)
 def _params_of_own(suite: Suite, name: str) -> Params:
     """Of one of the suite's own variations; a robot's take a while to make."""
