@@ -9,17 +9,20 @@ from importlib import import_module
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import slackline as sl
 from slackline.adapt.kshot import Partly, changing_numbers
-from slackline.envs.brax import Ant, BraxParams, HalfCheetah
+from slackline.envs import spring
+from slackline.envs.brax import Ant, BraxParams, HalfCheetah, quiet_brax
 from slackline.errors import SlacklineError
 from slackline.suites import suite
 from slackline.suites.bodies import (
     PARTS,
     _invweights,
+    _rotation,
     dead_sensors,
     friction,
     gravity,
@@ -45,23 +48,30 @@ def factor_of(name: str, what: str) -> float:
     return next((f for size, f in FACTORS.items() if name == size + what), 1.0)
 
 
-def part_mass(params: BraxParams, *links: str) -> float:
+def part_mass(params: BraxParams, *links: str, power: float = 1.0) -> float:
+    """Of some links together, as an engine has them that takes a power of every mass."""
     indices = [params.sys.link_names.index(name) for name in links]
-    return float(np.asarray(params.sys.link.inertia.mass)[indices].sum())
+    return float((np.asarray(params.sys.link.inertia.mass)[indices] ** power).sum())
 
 
+POWERS = {"halfcheetah": 0.7, "halfcheetah-soft": 1.0, "halfcheetah-generalized": 1.0}
+"""The power of a mass that changes by the factor in a variation's name."""
+
+
+@pytest.mark.parametrize("name", POWERS)
 @pytest.mark.parametrize("variation", [v.name for v in everything(suite("halfcheetah"))])
-def test_leaves_of_the_half_cheetah(variation: str) -> None:
+def test_leaves_of_the_half_cheetah(name: str, variation: str) -> None:
     """What is meant to change does, by the factor in the name, and nothing else."""
-    train = HalfCheetah().default_params()
-    params = suite("halfcheetah").variation(variation).apply(train)
+    train, power = suite(name).jax_env.default_params(), POWERS[name]
+    params = suite(name).variation(variation).apply(train)
     by = {what: factor_of(variation, what) for what in ("Gravity", "Friction")}
     assert_scaled(params.sys.gravity, train.sys.gravity, by["Gravity"])
     assert_scaled(params.sys.opt.gravity, train.sys.opt.gravity, by["Gravity"])
     assert_scaled(params.sys.geom_friction, train.sys.geom_friction, by["Friction"])
     for part, links in PARTS.items():
         factor = factor_of(variation, part.capitalize())
-        assert part_mass(params, *links) == pytest.approx(factor * part_mass(train, *links))
+        before, after = (part_mass(p, *links, power=power) for p in (train, params))
+        assert after == pytest.approx(factor * before)
         ours = np.isin(
             HalfCheetah().bones(train).link, [train.sys.link_names.index(x) for x in links]
         )
@@ -105,7 +115,7 @@ def assert_scaled(found: Any, before: Any, factor: float) -> None:
 @pytest.mark.parametrize("factor", [1.0, 0.75, 1.25, 1.5])
 def test_inertia_is_that_of_the_new_capsules(part: str, factor: float) -> None:
     """As MuJoCo works it out for bodies made of them."""
-    env = HalfCheetah()
+    env = HalfCheetah("generalized")
     train = env.default_params()
     mujoco: Any = import_module("mujoco")
     params = part_size(part, factor)(train)
@@ -127,6 +137,61 @@ def test_inertia_is_that_of_the_new_capsules(part: str, factor: float) -> None:
         np.testing.assert_allclose(body.body_ipos[1], inertia.transform.pos[link], atol=1e-6)
         ours = np.linalg.eigvalsh(np.asarray(inertia.i)[link])
         np.testing.assert_allclose(ours, np.sort(body.body_inertia[1]), rtol=1e-4)
+
+
+def capsule_ratio(part: str, factor: float) -> dict[int, np.ndarray]:
+    """How many times its inertia about the three axes a link of the part has, by link."""
+    plain = HalfCheetah("generalized").default_params()
+    thick = part_size(part, factor)(plain)
+    before, after = (np.asarray(p.sys.link.inertia.i) for p in (plain, thick))
+    links = [plain.sys.link_names.index(name) for name in PARTS[part]]
+    return {link: np.diagonal(after[link]) / np.diagonal(before[link]) for link in links}
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("factor", [0.5625, 0.75, 1.25, 1.5625])
+@pytest.mark.parametrize("engine", ["spring", "positional"])
+def test_a_part_changes_in_full_what_brax_integrates(part: str, factor: float, engine: str) -> None:
+    """Brax's own mass^0.7 and inverse inertia, of links as they are turned in the model."""
+    com, base = import_module("brax.com"), import_module("brax.base")
+    plain = HalfCheetah(engine).default_params().sys
+    thick = part_size(part, factor)(HalfCheetah(engine).default_params()).sys
+    by_link = capsule_ratio(part, factor)
+    unturned = base.Transform.zero((7,))
+    with quiet_brax():
+        inverse = [np.asarray(com.inv_inertia(sys, unturned)) for sys in (plain, thick)]
+    for link in range(7):
+        before, after = (float(sys.link.inertia.mass[link] ** 0.7) for sys in (plain, thick))
+        assert after / before == pytest.approx(factor if link in by_link else 1.0, rel=1e-5)
+        frame = _rotation(np.asarray(plain.link.inertia.transform.rot[link], np.float64))
+        before, after = (np.diagonal(frame.T @ i[link] @ frame) for i in inverse)
+        np.testing.assert_allclose(before / after, by_link.get(link, np.ones(3)), rtol=2e-4)
+
+
+@pytest.mark.parametrize("factor", [0.5625, 1.25])
+@pytest.mark.parametrize("softened", [False, True])
+def test_the_same_force_moves_a_heavier_foot_less(factor: float, softened: bool) -> None:
+    """One frame in the air, without gravity, from a foot that was pulled off its joint."""
+    train = HalfCheetah().default_params()
+    train = train._replace(sys=train.sys.tree_replace({"gravity": np.zeros(3, np.float32)}))
+    thick = part_size("feet", factor, softened=softened)(train)
+    foot = train.sys.link_names.index("ffoot")
+
+    def kicked(sys: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The foot's velocity and angular velocity after the frame."""
+        state = spring.init(sys, jnp.zeros(9).at[1].set(5.0), jnp.zeros(9))
+        pulled = np.array(state.com)
+        pulled[foot] += [0.01, 0.0, 0.02]
+        after = spring.step(sys, state._replace(com=jnp.asarray(pulled)), jnp.zeros(6), 1)
+        return np.asarray(after.vel[foot]), np.asarray(after.ang[foot])
+
+    (vel, ang), (thick_vel, thick_ang) = kicked(train.sys), kicked(thick.sys)
+    turn = capsule_ratio("feet", factor)[foot][1]
+    mass, inertia = (factor**0.7, turn**0.2) if softened else (factor, turn)
+    np.testing.assert_allclose(vel / mass, thick_vel, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(ang / inertia, thick_ang, rtol=1e-4, atol=1e-6)
+    assert abs(vel[0]) > 0.1
+    assert abs(ang[1]) > 0.1
 
 
 def test_inertia_and_inverse_weights_start_as_mujoco_s() -> None:
@@ -151,7 +216,12 @@ def test_changes_can_be_chained() -> None:
     train = HalfCheetah().default_params()
     twice = gravity(0.5)(gravity(0.5)(part_size("feet", 1.25)(train)))
     assert_scaled(twice.sys.gravity, train.sys.gravity, 0.25)
-    assert part_mass(twice, "bfoot") == pytest.approx(1.25 * part_mass(train, "bfoot"))
+    before, after = (part_mass(p, "bfoot", power=0.7) for p in (train, twice))
+    assert after == pytest.approx(1.25 * before)
+    at_once, in_steps = part_size("feet", 1.5)(train), part_size("feet", 1.2)(twice)
+    for path in ("mass", "i"):
+        one, other = (getattr(p.sys.link.inertia, path) for p in (at_once, in_steps))
+        np.testing.assert_allclose(one, other, rtol=1e-4)
 
 
 @pytest.mark.parametrize("percent", range(5, 40, 5))
@@ -169,7 +239,7 @@ def test_by_a_factor_of_one_nothing_changes(name: str) -> None:
     train = suite(name).jax_env.default_params()
     changes = [gravity(1.0), friction(1.0), dead_sensors(0.0)]
     if name.startswith("half"):
-        changes += [part_size(part, 1.0) for part in PARTS]
+        changes += [part_size(part, 1.0, softened=s) for part in PARTS for s in (False, True)]
     for change in changes:
         same = change(train)
         for leaf, other in zip(jax.tree.leaves(same), jax.tree.leaves(train), strict=True):
@@ -201,7 +271,7 @@ def test_dead_sensors() -> None:
         (lambda: dead_sensors(1.01), "fraction of dead sensors is 1.01; .*at most 1"),
         (lambda: dead_sensors(-0.1), "fraction of dead sensors is -0.1; .*at least 0"),
         (lambda: dead_sensors(math.nan), "fraction of dead sensors is nan"),
-        (lambda: suite("halfcheetah-foo"), "engine of halfcheetah 'foo'.*positional, generalized"),
+        (lambda: suite("halfcheetah-foo"), "engine or .* of halfcheetah 'foo'.*positional, gener"),
         (lambda: suite("halfcheetah").variation("HugeTorsos"), "did you mean HugeTorso"),
     ],
 )
@@ -223,8 +293,19 @@ def test_what_the_notes_say_of_softened_masses() -> None:
         sys = env.default_params().sys
         scales = (1 - float(sys.spring_mass_scale), 1 - float(sys.spring_inertia_scale))
         assert scales == pytest.approx(powers)
-    assert "power 0.7" in suite("halfcheetah").note
+    for name, acts in (("halfcheetah", "act in full"), ("halfcheetah-soft", "are softened")):
+        assert "power 0.7" in suite(name).note
+        assert f"changes of parts {acts}" in suite(name).note
     assert "power 0.7" not in suite("halfcheetah-generalized").note
+
+
+@pytest.mark.parametrize("name", ["halfcheetah-soft"])
+def test_other_changes_of_a_robot_are_trained_alike(name: str) -> None:
+    found, plain = suite(name), suite(name.split("-")[0])
+    assert (found.name, found.env, found.horizon) == (name, plain.env, plain.horizon)
+    assert (found.hyper, found.presets) == (plain.hyper, plain.presets)
+    assert (found.options, found.exceptions) == (plain.options, plain.exceptions)
+    assert found.title != plain.title
 
 
 @pytest.mark.parametrize("name", SUITES)

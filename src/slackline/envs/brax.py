@@ -261,6 +261,8 @@ def _default_params(robot: type[Robot], backend: str) -> BraxParams:
             sys = sys.tree_replace({"opt.timestep": robot.time_step[backend]})
         if backend in robot.gear:
             sys = sys.tree_replace({"actuator.gear": np.array(robot.gear[backend], np.float32)})
+        if backend == "generalized":  # integrates masses as they are, whatever the asset says
+            sys = sys.replace(spring_mass_scale=0.0, spring_inertia_scale=0.0)
         return BraxParams(slim(sys), jnp.ones(robot.observation_size))
 
 

@@ -26,6 +26,12 @@ ROBOTS = ("halfcheetah", "ant")
 MUJOCO = "mujoco"
 """And once more on the real one, outside JAX: `ant-mujoco`."""
 
+FURTHER = {
+    "halfcheetah-soft": ("halfcheetah", "SOFT_SUITE"),
+}
+"""Other changes of a robot that is trained the same way: the module and the name in it. What was
+trained on the robot adapts to them with `--suite`."""
+
 OWN: dict[str, Suite] = {}
 """Suites that were given to this process as objects: no word can make them."""
 
@@ -36,12 +42,17 @@ def suite(name: str) -> Suite:
         return OWN[name]
     if ":" in name or name.endswith(".toml"):
         return import_module("slackline.suites.own").own_suite(name)
+    if name in FURTHER:
+        module, constant = FURTHER[name]
+        return getattr(import_module(f"slackline.suites.{module}"), constant)
     robot, _, engine = name.partition("-")
     if robot in ROBOTS and engine == MUJOCO:
         return import_module("slackline.suites.mujoco").on(robot)
     if robot in ROBOTS and engine:
         if engine not in BACKENDS:
-            raise unknown(f"physics engine of {robot}", engine, (*BACKENDS, MUJOCO))
+            further = [n.partition("-")[2] for n in FURTHER if n.startswith(f"{robot}-")]
+            kind = f"physics engine or set of changes of {robot}"
+            raise unknown(kind, engine, (*BACKENDS, MUJOCO, *further))
         return import_module(f"slackline.suites.{robot}").on(engine)
     if name not in NAMES:
         raise unknown("suite", name, NAMES)

@@ -48,11 +48,15 @@ def friction(factor: float) -> Change:
     return _scaled("friction", factor, ("geom_friction",))
 
 
-def part_size(part: str, factor: float) -> Change:
+def part_size(part: str, factor: float, *, softened: bool = False) -> Change:
     """Mass and radius of a part of the half-cheetah × factor; lengths stay.
 
     Its capsules stay uniform inside and keep their shares of the link's mass, so the centre of
     mass stays where it is and the inertia is that of the new capsules.
+
+    Brax's spring and positional engines integrate powers of mass and inertia, and the change acts
+    in full on those: × 1.25 is × 1.25 of what the engine integrates. `softened` multiplies the
+    model's own numbers instead, so that the engine softens the change as well (× 1.17).
     """
     if part not in PARTS:
         raise unknown("part", part, PARTS)
@@ -62,19 +66,38 @@ def part_size(part: str, factor: float) -> Change:
         sys = params.sys
         links = _links(sys, part)
         geoms = np.flatnonzero(np.isin(np.asarray(sys.geom_bodyid) - 1, links))
-        radius = sys.geom_size[geoms, 0]
+        of_mass, of_inertia = (1.0, 1.0) if softened else powers(sys)
+        thicker = [_thicker(sys, link, factor, of_inertia) for link in links]
         inertia = sys.link.inertia
-        thicker = [link_inertia(sys, link, factor) - link_inertia(sys, link, 1.0) for link in links]
         resized = sys.tree_replace(
             {
-                "geom_size": sys.geom_size.at[geoms, 0].set(radius * factor),
-                "link.inertia.mass": inertia.mass.at[links].multiply(factor),
-                "link.inertia.i": inertia.i.at[links].add(np.array(thicker, np.float32)),
+                "geom_size": sys.geom_size.at[geoms, 0].multiply(factor),
+                "link.inertia.mass": inertia.mass.at[links].multiply(factor ** (1.0 / of_mass)),
+                "link.inertia.i": inertia.i.at[links].set(np.array(thicker, np.float32)),
             }
         )
         return params._replace(sys=_with_invweights(resized, sys))
 
     return change
+
+
+def powers(sys: System) -> tuple[float, float]:
+    """The powers of mass and inertia that the engine integrates."""
+    return 1.0 - float(sys.spring_mass_scale), 1.0 - float(sys.spring_inertia_scale)
+
+
+def _thicker(sys: System, link: int, factor: float, power: float) -> np.ndarray:
+    """The inertia (3, 3) to write into the model for mass and radii × factor.
+
+    Its `power` changes by the true ratio of the capsules' inertias. Engines that take a power of an
+    inertia take that of its diagonal, and read nothing else.
+    """
+    now = np.asarray(sys.link.inertia.i[link], np.float64)
+    old, new = link_inertia(sys, link, 1.0), link_inertia(sys, link, factor)
+    if power == 1.0:
+        return now + new - old
+    ratio = np.diagonal(new) / np.diagonal(old)
+    return np.diag(np.diagonal(now) * ratio ** (1.0 / power))
 
 
 def dead_sensors(fraction: float, seed: int = 0) -> Change:

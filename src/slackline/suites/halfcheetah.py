@@ -1,23 +1,40 @@
 """HalfCheetah with other parts and another world (Henderson et al.'s variations)."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache, partial
 
 from slackline.envs.brax import HalfCheetah
 from slackline.learn.hyper import Hyper
-from slackline.suites.bodies import friction, gravity, part_size, robot_suite, times
+from slackline.suites.bodies import Change, friction, gravity, part_size, robot_suite, times
 from slackline.suites.suite import Suite, Variation
 
 FACTORS = {"Tiny": 0.5, "Small": 0.75, "Big": 1.25, "Huge": 1.5}
 
-CHANGES = {
-    "Feet": ("feet's mass and radius", partial(part_size, "feet")),
-    "Friction": ("friction", friction),
-    "Gravity": ("gravity", gravity),
-    "Shins": ("shins' mass and radius", partial(part_size, "shins")),
-    "Thighs": ("thighs' mass and radius", partial(part_size, "thighs")),
-    "Torso": ("torso's mass and radius", partial(part_size, "torso")),
-}
+Changes = Mapping[str, tuple[str, Callable[[float], Change]]]
+"""What changes, in words, and the change by a factor; by the end of a variation's name."""
+
+
+def changes(*, softened: bool = False) -> Changes:
+    """The paper's; softened, the engine softens what is done to a part, see `part_size`."""
+
+    def of(part: str) -> tuple[str, Callable[[float], Change]]:
+        owner = f"{part}'" if part.endswith("s") else f"{part}'s"
+        words = f"{owner} mass and radius{' (softened)' if softened else ''}"
+        return words, partial(part_size, part, softened=softened)
+
+    return {
+        "Feet": of("feet"),
+        "Friction": ("friction", friction),
+        "Gravity": ("gravity", gravity),
+        "Shins": of("shins"),
+        "Thighs": of("thighs"),
+        "Torso": of("torso"),
+    }
+
+
+CHANGES = changes()
+SOFTENED = changes(softened=True)
 
 VARIED = (
     *((size, what) for size in ("Big", "Small") for what in CHANGES),
@@ -71,19 +88,23 @@ NOTE = (
     "ratios to Single come nearest to it. Its Brax tables select on one episode per policy, and so "
     "do we; resets are noisy, so the score is the mean of ten fresh ones. "
 )
-SOFT = (
-    "This engine takes every mass to the power 0.7 and every inertia to the power 0.2, so that a "
-    "part × 1.25 weighs × 1.17; torso and shins pass through the floor (the head does not), so "
-    "that their radius acts through inertia alone."
+POWERS = "This engine integrates every mass to the power 0.7 and every inertia to the power 0.2; "
+FLOOR = (
+    "torso and shins pass through the floor (the head does not), so that their radius acts "
+    "through inertia alone."
 )
-EXACT = (
-    "This engine takes masses and inertias as they are; torso and shins pass through the floor "
-    "(the head does not), so that their radius acts through inertia alone."
+IN_FULL = POWERS + (
+    "changes of parts act in full on what it integrates: a part × 1.25 weighs × 1.25; " + FLOOR
 )
+SOFT = POWERS + (
+    "changes of parts are softened alike: a part × 1.25 weighs × 1.17 (halfcheetah has them in "
+    "full); " + FLOOR
+)
+EXACT = "This engine takes masses and inertias as they are; " + FLOOR
 
 
-def varied(size: str, what: str) -> Variation:
-    words, change = CHANGES[what]
+def varied(size: str, what: str, changes: Changes = CHANGES) -> Variation:
+    words, change = changes[what]
     return times(f"{size}{what}", words, FACTORS[size], change)
 
 
@@ -99,8 +120,18 @@ def on(engine: str) -> Suite:
         exceptions={"lc": {"discriminator_lr": 1e-3}},
         presets={"fast": FAST},
         options={"diayn_r": {"beta": 0.1}, "lc": {"beta": 10.0}},
-        note=NOTE + (EXACT if engine == "generalized" else SOFT),
+        note=NOTE + (EXACT if engine == "generalized" else IN_FULL),
     )
 
 
 SUITE = on("spring")
+
+SOFT_SUITE = replace(
+    SUITE,
+    name="halfcheetah-soft",
+    title="HalfCheetah, softened changes",
+    variations=tuple(varied(*pair, SOFTENED) for pair in VARIED),
+    extras=(varied("Huge", "Torso", SOFTENED),),
+    note=NOTE + SOFT,
+)
+"""The same robot and the same names; parts change as they did before changes acted in full."""
