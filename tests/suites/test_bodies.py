@@ -299,13 +299,22 @@ def test_what_the_notes_say_of_softened_masses() -> None:
     assert "power 0.7" not in suite("halfcheetah-generalized").note
 
 
-@pytest.mark.parametrize("name", ["halfcheetah-soft"])
+@pytest.mark.parametrize("name", ["halfcheetah-soft", "halfcheetah-dev", "ant-dev"])
 def test_other_changes_of_a_robot_are_trained_alike(name: str) -> None:
     found, plain = suite(name), suite(name.split("-")[0])
     assert (found.name, found.env, found.horizon) == (name, plain.env, plain.horizon)
     assert (found.hyper, found.presets) == (plain.hyper, plain.presets)
     assert (found.options, found.exceptions) == (plain.options, plain.exceptions)
     assert found.title != plain.title
+
+
+def test_no_change_to_develop_on_is_one_that_is_reported() -> None:
+    for robot in ("halfcheetah", "ant"):
+        train = suite(robot).env.default_params()
+        taken = [v.apply(train) for v in everything(suite(robot))]
+        for variation in suite(f"{robot}-dev").variations:
+            params = variation.apply(train)
+            assert all(changed_leaves(params, other) for other in taken), variation.name
 
 
 @pytest.mark.parametrize("name", SUITES)

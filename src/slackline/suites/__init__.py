@@ -28,6 +28,8 @@ MUJOCO = "mujoco"
 
 FURTHER = {
     "halfcheetah-soft": ("halfcheetah", "SOFT_SUITE"),
+    "halfcheetah-dev": ("dev", "HALFCHEETAH"),
+    "ant-dev": ("dev", "ANT"),
 }
 """Other changes of a robot that is trained the same way: the module and the name in it. What was
 trained on the robot adapts to them with `--suite`."""
