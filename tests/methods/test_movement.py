@@ -15,7 +15,7 @@ from probes import properties
 
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method
-from slackline.methods.movement import Fan, Movement, held_apart
+from slackline.methods.movement import Fan, Movement, coordinates, held_apart
 from slackline.networks import init_mlp
 
 
@@ -70,12 +70,44 @@ def test_what_anchors_share_and_what_does_not_differ_stays() -> None:
         np.testing.assert_array_equal(held_apart(x, 1.0), x)
 
 
-def test_damping_keeps_the_mean_update_and_shrinks_the_rest() -> None:
-    updates = {"w": jnp.array([[1.0, 2.0], [3.0, -2.0]]), "shared": jnp.array([[5.0]])}
-    damped = Fan(damping=0.25).damp(updates)
-    np.testing.assert_allclose(damped["w"], [[1.75, 0.5], [2.25, -0.5]])
-    np.testing.assert_array_equal(damped["shared"], [[5.0]])
-    assert Movement().damp(updates) is updates
+def test_two_anchors_are_a_centre_and_a_difference() -> None:
+    """Gradients (1, 2) and (3, −2): of the centre their sum, of θ_1 − c their difference."""
+    gradients = {"w": jnp.array([[1.0, 2.0], [3.0, -2.0]]), "shared": jnp.array([[5.0]])}
+    found = Fan().gradients(gradients)
+    np.testing.assert_allclose(found["w"], [[4.0, 0.0], [-2.0, 4.0]])
+    np.testing.assert_array_equal(found["shared"], [[5.0]])
+    assert Movement().gradients(gradients) is gradients
+
+
+def test_updates_of_the_difference_are_damped() -> None:
+    updates = {"w": jnp.array([[1.0, 2.0], [4.0, -2.0]]), "shared": jnp.array([[5.0]])}
+    found = Fan(damping=0.25).updates(updates)
+    np.testing.assert_allclose(found["w"], [[2.0, 1.5], [0.0, 2.5]])
+    np.testing.assert_array_equal(found["shared"], [[5.0]])
+    assert Movement().updates(updates) is updates
+
+
+@pytest.mark.parametrize("num_anchors", [1, 2, 3, 6])
+def test_coordinates_are_a_centre_and_contrasts(num_anchors: int) -> None:
+    basis = coordinates(num_anchors)
+    np.testing.assert_array_equal(basis[0], 1.0)
+    gram = basis @ basis.T
+    np.testing.assert_allclose(gram, np.diag(np.diag(gram)), atol=1e-12)
+    if num_anchors > 1:
+        np.testing.assert_allclose(np.square(basis[1:]).sum(axis=0), 1.0)
+
+
+def test_gradients_in_coordinates_are_the_chain_rule() -> None:
+    """Of any function of θ = Bᵀ y."""
+    basis, fan = jnp.asarray(coordinates(3), jnp.float32), Fan()
+    anchors = jax.random.normal(jax.random.key(0), (3, 4))
+
+    def loss(theta: Any) -> Any:
+        return jnp.sum(jnp.sin(theta) * jnp.arange(12.0).reshape(3, 4))
+
+    y = jnp.linalg.solve(basis.T, anchors)
+    expected = jax.grad(lambda y: loss(basis.T @ y))(y)
+    np.testing.assert_allclose(fan.gradients(jax.grad(loss)(anchors)), expected, rtol=1e-4)
 
 
 def test_anchors_start_closed_and_as_large_as_independent_ones() -> None:

@@ -6,7 +6,7 @@ A2C and PPO are the same iteration; they differ in the surrogate and in epochs Ã
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -158,10 +158,9 @@ class Learner:
         and the observations as they were seen."""
         key, _, update_key = jax.random.split(state.key, 3)
         progress = iterations_done(state.networks, hyper) / budget
-        networks, losses = self.update(update_key, state.networks, samples, hyper.at(progress))
-        policy = self.method.movement.hold(networks.policy, progress)
+        now = replace(self, method=self.method.at(progress))
+        networks, losses = now.update(update_key, state.networks, samples, hyper.at(progress))
         seen = state.seen.absorb(observations, self.axis) if state.seen else ()
-        networks = networks._replace(policy=policy)
         return state._replace(networks=networks, seen=seen, key=key), losses
 
     def start(self, key: Array, hyper: Hyper) -> Running | tuple[()]:
@@ -303,6 +302,8 @@ class Learner:
     ) -> tuple[Networks, Losses]:
         """One gradient step of every network."""
         gradients, losses = across.mean(self.gradients(networks, samples, hyper), self.axis)
+        movement, (of_policy, *rest) = self.method.movement, gradients
+        gradients = (movement.gradients(of_policy), *rest)
         (policy, *others), memories = zip(
             *(
                 adam.update(gradient, memory)
@@ -312,7 +313,7 @@ class Learner:
             ),
             strict=True,
         )
-        updates = (self.method.movement.damp(policy), *others)
+        updates = (movement.updates(policy), *others)
         new = map(optax.apply_updates, networks[:3], updates)  # type: ignore[arg-type]
         return Networks(*new, memories), losses  # type: ignore[call-arg]
 

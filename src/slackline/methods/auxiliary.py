@@ -31,6 +31,10 @@ class Auxiliary:
     continuous_only = False
     """Whether it needs the gradient through a continuous action."""
 
+    def at(self, progress: Array) -> Auxiliary:
+        """What is in force at `progress` in [0, 1] of the training."""
+        return self
+
     def init(
         self, key: Array, latent: Latent, seen: tuple[int, ...], action_size: int, hyper: Hyper
     ) -> Any:
@@ -71,24 +75,74 @@ class CosinePenalty(Auxiliary):
         return self.beta * cosine_penalty(policy.anchored, self.penalty)
 
 
-def cosine_penalty(anchors: Any, penalty: Penalty = "tensor") -> Array:
-    """Σ_{i<j} cos²(θ_i, θ_j) over unordered pairs, averaged over tensors or of the whole vector.
+@dataclass(frozen=True)
+class Spread(Auxiliary):
+    """β Σ max(0, cos²(θ_i, θ_j) − cos² φ), tensor by tensor, whose angle φ grows late in training.
+
+    Until then anchors may stay as close as they are. Under Adam the penalty acts as a constraint,
+    and moves most what the return depends on least: its steps are divided by the size of the
+    return's own gradients.
+    """
+
+    beta: float = 1.0
+    angle: float = 60.0
+    """Degrees between any two anchors at the end of training."""
+    opens: float = 0.5
+    """Share of the training after which the angle begins to grow."""
+    opened: float = 0.9
+    """Share of the training after which it has grown."""
+
+    def __post_init__(self) -> None:
+        require_number("beta", self.beta, low=0.0, high=1e6)
+        require_number("angle", self.angle, low=0.0, high=90.0)
+        require_number("opens", self.opens, low=0.0, high=1.0)
+        require_number("opened", self.opened, low=0.0, high=1.0)
+        if self.opens >= self.opened:
+            raise SlacklineError(
+                f"opens is {self.opens:g}; it must be less than opened, {self.opened:g}"
+            )
+
+    def at(self, progress: Array) -> Hinge:
+        share = jnp.clip((progress - self.opens) / (self.opened - self.opens), 0.0, 1.0)
+        return Hinge(self.beta, jnp.square(jnp.cos(jnp.deg2rad(self.angle * share))))
+
+
+@dataclass(frozen=True)
+class Hinge(Auxiliary):
+    """A spread at one moment."""
+
+    beta: float
+    allowed: Array
+    """cos² of the angle: what is below costs nothing."""
+
+    def policy_loss(
+        self, network: Any, latent: Latent, policy: Network, steps: Transition, action: Array
+    ) -> Array:
+        return self.beta * cosine_penalty(policy.anchored, allowed=self.allowed)
+
+
+def cosine_penalty(
+    anchors: Any, penalty: Penalty = "tensor", allowed: float | Array = 0.0
+) -> Array:
+    """Σ_{i<j} max(0, cos²(θ_i, θ_j) − allowed) over unordered pairs, averaged over tensors or of
+    the whole vector.
 
     A line has one pair, so its penalty lies in [0, 1].
     """
     flat = [jnp.reshape(leaf, (leaf.shape[0], -1)) for leaf in jax.tree.leaves(anchors)]
     if penalty == "vector":
         flat = [jnp.concatenate(flat, axis=1)]
-    return jnp.mean(jnp.stack([_pairwise_cosine_squared(tensor) for tensor in flat]))
+    return jnp.mean(jnp.stack([_pairwise_cosine_squared(tensor, allowed) for tensor in flat]))
 
 
-def _pairwise_cosine_squared(vectors: Array) -> Array:
-    """Σ_{i<j} cos²(v_i, v_j) for vectors (N, D)."""
+def _pairwise_cosine_squared(vectors: Array, allowed: float | Array) -> Array:
+    """Σ_{i<j} max(0, cos²(v_i, v_j) − allowed) for vectors (N, D)."""
     gram = vectors @ vectors.T
     squared_norms = jnp.diag(gram)
     # Anchors of zero length have no angle; the floor's square must not underflow in the gradient.
     products = jnp.maximum(squared_norms[:, None] * squared_norms[None, :], 1e-18)
-    return jnp.sum(jnp.triu(jnp.square(gram) / products, k=1))
+    excess = jnp.square(gram) / products - allowed
+    return jnp.sum(jnp.triu(jnp.maximum(excess, 0.0), k=1))
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ from slackline.methods.auxiliary import (
     CosinePenalty,
     DiscriminatorLoss,
     DiscriminatorReward,
+    Spread,
 )
 from slackline.methods.conditioning import Anchors, Concat
 from slackline.methods.latent import Bezier, Categorical, Interval, Members, Point, Simplex
 from slackline.methods.method import Method
-from slackline.methods.movement import Fan
+from slackline.methods.movement import Together
 
 CATALOGUE = {
     m.name: m
@@ -22,7 +23,7 @@ CATALOGUE = {
         Method("single", "Single policy", Point(), Anchors(), Auxiliary()),
         Method("ensemble", "Ensemble", Members(5), Anchors(), Auxiliary()),
         Method("lop", "Line of policies", Simplex(2), Anchors(), CosinePenalty(beta=1.0)),
-        Method("fan", "Fan of policies", Simplex(2), Anchors(), Auxiliary(), Fan()),
+        Method("fan", "Fan of policies", Simplex(2), Anchors(), Spread(), Together()),
         Method("cop", "Convex set of policies", Simplex(3), Anchors(), CosinePenalty(beta=1.0)),
         Method("bop", "Bézier curve of policies", Bezier(3), Anchors(), CosinePenalty(beta=1.0)),
         Method("diayn_r", "DIAYN+R", Categorical(10), Concat(), DiscriminatorReward(beta=1.0)),

@@ -41,6 +41,10 @@ class Method:
         """What one of those trains as."""
         return replace(self, latent=Point()) if self.num_members > 1 else self
 
+    def at(self, progress: Array) -> Method:
+        """The method in force at `progress` in [0, 1] of the training."""
+        return replace(self, auxiliary=self.auxiliary.at(progress))
+
     def outputs(self, policy: Network, observation: Array, z: Array) -> Array:
         """What the policy says at observations (..., obs), each with its own z (..., size)."""
         return self.conditioning.outputs(self.latent, policy, observation, z)

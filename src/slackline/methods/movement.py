@@ -1,17 +1,16 @@
-"""How the anchors move in training: where they start, how their updates differ, how far apart they
-are held."""
+"""How the anchors move in training: where they start, and in which coordinates they are updated."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from slackline.envs.api import Array
-from slackline.errors import SlacklineError, require_number
+from slackline.errors import require_number
 from slackline.networks import drawn_together
 
 T = TypeVar("T")
@@ -25,83 +24,64 @@ class Movement:
         """Fresh anchors from independent ones; `apart` is the hyper-parameter."""
         return drawn_together(anchors, apart)
 
-    def damp(self, updates: T) -> T:
-        """What is left of an optimiser's updates of the anchors."""
-        return updates
+    def gradients(self, gradients: T) -> T:
+        """Gradients of the anchors in the coordinates that the optimiser works in."""
+        return gradients
 
-    def hold(self, anchors: T, progress: Array) -> T:
-        """The anchors after an iteration, at `progress` in [0, 1] of the training."""
-        return anchors
+    def updates(self, updates: T) -> T:
+        """The anchors' updates from the optimiser's, which are in those coordinates."""
+        return updates
 
 
 @dataclass(frozen=True)
-class Fan(Movement):
-    """Anchors that start together, learn as one, and open late: a centre and small differences.
+class Together(Movement):
+    """Anchors that start together and learn as one: a centre and small differences.
 
-    Adam's steps are mostly noise, and every anchor has its own: left alone, anchors drift apart and
-    the line learns like two networks with half of the data each. Here the part of the updates that
-    differs from anchor to anchor is damped, and the angle between anchors is not left to chance or
-    to a penalty: after every iteration, tensor by tensor, what differs is scaled to it.
+    Adam's steps are mostly noise. Where every anchor has its own, anchors drift apart, and the line
+    learns like two networks with half of the data each. Here Adam works on the centre c, which sees
+    the gradient that a single policy would, and on the differences, whose steps are damped:
+    θ = Bᵀ y with y_0 = c (see `coordinates`).
     """
 
-    angle: float = 60.0
-    """Degrees between any two anchors at the end of training."""
-    closed: float = 5.0
-    """Degrees between them until they begin to open."""
-    opens: float = 0.5
-    """Share of the training after which they begin to open."""
-    opened: float = 0.9
-    """Share of the training after which they are open."""
-    damping: float = 0.2
-    """Factor on the part of the updates that differs from anchor to anchor."""
+    apart: float = 0.1
+    """How far apart anchors start, as the hyper-parameter of that name: 0 in the same point."""
+    damping: float = 0.1
+    """Step size of the differences between anchors, as a share of the centre's."""
 
     def __post_init__(self) -> None:
-        require_number("angle", self.angle, above=0.0, high=90.0)
-        require_number("closed", self.closed, above=0.0, high=90.0)
+        require_number("apart", self.apart, low=0.0, high=1.0)
         require_number("damping", self.damping, low=0.0, high=1.0)
-        require_number("opens", self.opens, low=0.0, high=1.0)
-        require_number("opened", self.opened, low=0.0, high=1.0)
-        if self.opens >= self.opened:
-            raise SlacklineError(
-                f"opens is {self.opens:g}; it must be less than opened, {self.opened:g}"
-            )
 
     def start(self, anchors: T, apart: float | Array) -> T:
-        return drawn_together(anchors, math.sin(math.radians(self.closed)))
+        return drawn_together(anchors, self.apart)
 
-    def damp(self, updates: T) -> T:
-        def damped(x: Array) -> Array:
-            mean = jnp.mean(x, axis=0, keepdims=True)
-            return mean + self.damping * (x - mean)
+    def gradients(self, gradients: T) -> T:
+        """∂/∂y = B ∂/∂θ"""
+        return jax.tree.map(lambda x: _combined(coordinates(x.shape[0]), x), gradients)
 
-        return jax.tree.map(damped, updates)
+    def updates(self, updates: T) -> T:
+        """Bᵀ diag(1, κ, …, κ) Δy"""
 
-    def hold(self, anchors: T, progress: Array) -> T:
-        share = jnp.clip((progress - self.opens) / (self.opened - self.opens), 0.0, 1.0)
-        degrees = self.closed + (self.angle - self.closed) * share
-        return held_apart(anchors, jnp.deg2rad(degrees))
+        def back(x: Array) -> Array:
+            factors = np.r_[1.0, np.full(x.shape[0] - 1, self.damping)]
+            return _combined(coordinates(x.shape[0]).T * factors, x)
+
+        return jax.tree.map(back, updates)
 
 
-def held_apart(anchors: T, angle: float | Array) -> T:
-    """Anchors with the angle between any two set to `angle` radians, tensor by tensor.
+def coordinates(num_anchors: int) -> np.ndarray:
+    """The matrix B (N, N) of θ = Bᵀ y: y_0 is the anchors' centre, the rest what differs.
 
-    With the centre c = mean_k θ_k and differences d_k = θ_k − c that are orthogonal to it, equally
-    long and equally spread, cos(angle) = (1 − q / (N − 1)) / (1 + q), where q = |d|² / |c|²; so the
-    differences are scaled until mean_k |d_k|² = q |c|². The centre stays. Tensors that the anchors
-    share (1, ...), and differences of zero, stay as they are.
+    Row 0 is ones. The others are Helmert's contrasts, orthogonal and of sum zero, scaled so that
+    independent steps of size 1 along all of them move every anchor by about 1. Two anchors are
+    θ_1 = c + y_1 and θ_2 = c − y_1.
     """
+    rows = [np.ones(num_anchors)]
+    for k in range(1, num_anchors):
+        contrast = np.r_[np.ones(k), -k, np.zeros(num_anchors - k - 1)]
+        rows.append(contrast / np.linalg.norm(contrast) * (num_anchors / (num_anchors - 1)) ** 0.5)
+    return np.stack(rows)
 
-    def held(x: Array) -> Array:
-        others = x.shape[0] - 1
-        if others == 0:
-            return x
-        cosine = jnp.cos(angle)
-        ratio = others * (1.0 - cosine) / (others * cosine + 1.0)
-        centre = jnp.mean(x, axis=0, keepdims=True)
-        differences = x - centre
-        wanted = ratio * jnp.sum(jnp.square(centre))
-        present = jnp.mean(jnp.sum(jnp.square(differences), axis=tuple(range(1, x.ndim))))
-        scale = jnp.where(present > 0.0, jnp.sqrt(wanted / jnp.maximum(present, 1e-30)), 1.0)
-        return centre + scale * differences
 
-    return jax.tree.map(held, anchors)
+def _combined(matrix: np.ndarray, anchors: Array) -> Array:
+    return jnp.tensordot(jnp.asarray(matrix, anchors.dtype), anchors, 1)
