@@ -296,15 +296,31 @@ def stepped(learner: Learner, hyper: Hyper, iterations: int, budget: float) -> l
     return states
 
 
-def test_a_fan_is_open_when_its_training_ends() -> None:
-    """Closed at 5° in the first half, at 60° from nine tenths on; |d| / |c| = tan(angle / 2)."""
-    hyper = replace(TINY, epochs=2, minibatches=2)
-    *_, middle, end = stepped(FAN, hyper, 10, 10.0)[:11:5]
-    for state, degrees in ((middle, 5.0), (end, 60.0)):
-        for tensor in jax.tree.leaves(state.networks.policy):
-            centre = tensor.mean(axis=0)
-            opening = np.linalg.norm(tensor[0] - centre) / np.linalg.norm(centre)
-            assert opening == pytest.approx(np.tan(np.radians(degrees / 2)), rel=1e-3)
+def cosines(state: TrainState) -> np.ndarray:
+    """Between the two anchors, tensor by tensor."""
+    pairs = [leaf.reshape(2, -1) for leaf in jax.tree.leaves(state.networks.policy)]
+    return np.array([a @ b / jnp.linalg.norm(a) / jnp.linalg.norm(b) for a, b in pairs])
+
+
+def test_nothing_opens_a_fan_before_its_time_and_it_is_open_at_the_end() -> None:
+    hyper = replace(TINY, policy_lr=1e-2, epochs=4, minibatches=4)
+    learner = replace(FAN, method=method("fan", damping=0.2, beta=100.0))
+    states = stepped(learner, hyper, 40, 40.0)
+    penalties = [float(learner.iteration(states[i], hyper, 40.0)[2].penalty) for i in (20, 30)]
+    assert penalties[0] == 0.0 < penalties[1]
+    assert np.square(cosines(states[-1])).max() < 0.3  # cos² 60° = 0.25
+
+
+def test_damped_anchors_stay_together_where_free_ones_drift() -> None:
+    """Before anything opens, by noise alone."""
+    hyper = replace(TINY, policy_lr=1e-2)
+    free, damped = (
+        cosines(
+            stepped(replace(FAN, method=method("fan", damping=damping)), hyper, 40, jnp.inf)[-1]
+        )
+        for damping in (1.0, 0.0)
+    )
+    assert damped.min() > 0.98 > free.min()
 
 
 def test_iterations_are_counted_by_the_optimiser() -> None:

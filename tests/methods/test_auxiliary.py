@@ -21,6 +21,7 @@ from slackline.methods.auxiliary import (
     DiscriminatorLoss,
     DiscriminatorReward,
     Penalty,
+    Spread,
     cosine_penalty,
     log_ratio,
 )
@@ -234,3 +235,47 @@ def test_bad_beta_is_refused(kind: type[CosinePenalty], beta: float) -> None:
 def test_unknown_penalty_is_refused() -> None:
     with pytest.raises(SlacklineError, match="it must be tensor or vector"):
         CosinePenalty(penalty="matrix")  # type: ignore[arg-type]
+
+
+def at_degrees(degrees: float) -> MLP:
+    """Two anchors of one weight tensor at this angle, and biases at a right angle."""
+    angle = np.radians(degrees)
+    weight = jnp.array([[[1.0, 0.0]], [[2.0 * np.cos(angle), 2.0 * np.sin(angle)]]], jnp.float32)
+    return MLP((Layer(weight, jnp.eye(2)),))
+
+
+@pytest.mark.parametrize(
+    ("progress", "allowed"),
+    [(0.0, 1.0), (0.4, 1.0), (0.6, np.cos(np.pi / 6) ** 2), (0.8, 0.25), (1.0, 0.25)],
+)
+def test_the_angle_of_a_spread_grows_on_schedule(progress: float, allowed: float) -> None:
+    """From 0° at 40 % to 60° at 80 % of the training."""
+    hinge = Spread(angle=60.0, opens=0.4, opened=0.8).at(jnp.float32(progress))
+    assert float(hinge.allowed) == pytest.approx(allowed, abs=1e-6)
+
+
+@pytest.mark.parametrize(("degrees", "excess"), [(30.0, 0.5), (60.0, 0.0), (75.0, 0.0)])
+def test_a_spread_costs_nothing_beyond_its_angle(degrees: float, excess: float) -> None:
+    """cos² 30° − cos² 60° = 1/2, halved by the tensor that is at a right angle already."""
+    hinge, steps = Spread(beta=3.0).at(jnp.float32(1.0)), transition(jnp.ones((1, 2)))
+    loss = hinge.policy_loss((), Simplex(2), at_degrees(degrees), steps, steps.action)
+    assert float(loss) == pytest.approx(3.0 * excess / 2.0, abs=1e-5)
+
+
+def test_what_has_no_schedule_is_the_same_at_any_time() -> None:
+    penalty = CosinePenalty()
+    assert penalty.at(jnp.float32(0.3)) is penalty
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"angle": 91.0}, "angle is 91"),
+        ({"beta": -1.0}, "beta is -1"),
+        ({"opens": 0.9, "opened": 0.9}, "opens is 0.9; it must be less than opened, 0.9"),
+        ({"opened": 1.1}, "opened is 1.1"),
+    ],
+)
+def test_impossible_spreads_are_refused(options: dict[str, float], problem: str) -> None:
+    with pytest.raises(SlacklineError, match=problem):
+        Spread(**options)
