@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from slackline.methods.catalogue import method
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.suites import suite
 
@@ -11,31 +12,44 @@ from slackline.suites import suite
 @pytest.mark.parametrize("name", ["cartpole", "acrobot", "pendulum", "maze2d"])
 def test_every_variation_has_its_row(name: str) -> None:
     for variation in suite(name).variations:
-        for method in ("single", "lop", "diayn_r"):
-            assert paper_score(name, method, variation.name, 10) is not None
-    assert paper_score(name, "lop", "Train", 10) is None
+        for ours in ("single", "lop", "diayn_r"):
+            assert paper_score(name, method(ours), variation.name, 10) is not None
+    assert paper_score(name, method("lop"), "Train", 10) is None
 
 
 def test_cells() -> None:
-    assert paper_score("acrobot", "lop", "Short", 10) == (-60.7, 0.6)
-    assert paper_score("pendulum", "single", "Long", 10) == (-82.1, 20.4)
-    assert paper_score("maze2d", "single", "Maze5", 10) == (-100.0, 0.0)
-    assert paper_score("cartpole", "lc", "LongPole", 10) is None
-    assert paper_score("pendulum-continuous", "lop", "Long", 10) is None
+    assert paper_score("acrobot", method("lop"), "Short", 10) == (-60.7, 0.6)
+    assert paper_score("pendulum", method("single"), "Long", 10) == (-82.1, 20.4)
+    assert paper_score("maze2d", method("single"), "Maze5", 10) == (-100.0, 0.0)
+    assert paper_score("cartpole", method("lc"), "LongPole", 10) is None
+    assert paper_score("pendulum-continuous", method("lop"), "Long", 10) is None
 
 
-def test_a_method_printed_by_beta_is_read_at_one() -> None:
-    assert paper_score("maze2d", "lop", "Maze2", 10) == (-30.2, 11.6)
-    assert paper_score("maze2d", "diayn_r", "Maze4", 10) == (-72.8, 33.8)
+def test_a_method_printed_by_beta_is_read_at_the_runs() -> None:
+    line, skills = method("lop"), method("diayn_r")
+    assert paper_score("maze2d", line, "Maze2", 10) == (-30.2, 11.6)
+    assert paper_score("maze2d", line.with_options(beta=0.01), "Maze2", 10) == (-23.6, 3.6)
+    assert paper_score("maze2d", skills, "Maze4", 10) == (-72.8, 33.8)
+    assert paper_score("ant", method("lc", beta=0.1), "BigGravity", 10) == (7137, 96)
+    assert paper_score("ant", method("lc", beta=1.0), "BigGravity", 10) != (7137, 96)
+
+
+def test_a_beta_that_the_paper_has_not_has_no_number() -> None:
+    line = method("lop", beta=0.3)
+    assert paper_score("maze2d", line, "Maze2", 10) is None
+    assert paper_average("maze2d", line, 10) is None, "not the summary's, which is of another β"
+    assert paper_score("cartpole", line, "LongPole", 10) == (56.1, 72.2), "not printed by β"
+    assert paper_average("cartpole", line, 10) == 149.9
 
 
 def test_averages() -> None:
-    assert paper_average("acrobot", "lop", 10) == -93.2
-    assert paper_average("maze2d", "single", 10) == -83.2
-    assert paper_average("maze2d", "lop", 10) == -33.64
-    assert paper_average("maze2d", "diayn_r", 10) == -48.88  # the summary's −42.2 is of β = 0.1
-    assert paper_average("maze2d", "lc", 10) is None
-    assert paper_average("pendulum-continuous", "lop", 10) is None
+    assert paper_average("acrobot", method("lop"), 10) == -93.2
+    assert paper_average("maze2d", method("single"), 10) == -83.2
+    assert paper_average("maze2d", method("lop"), 10) == -33.64
+    assert paper_average("maze2d", method("diayn_r"), 10) == -48.88
+    assert paper_average("maze2d", method("diayn_r", beta=0.1), 10) == -42.2, "as in its summary"
+    assert paper_average("maze2d", method("lc"), 10) is None
+    assert paper_average("pendulum-continuous", method("lop"), 10) is None
 
 
 @pytest.mark.parametrize(
@@ -49,17 +63,23 @@ def test_averages() -> None:
 def test_averages_of_the_ant_are_those_the_paper_prints(
     shots: int, averages: dict[str, float]
 ) -> None:
-    assert {method: paper_average("ant", method, shots) for method in averages} == averages
+    options = suite("ant").options
+    ours = {name: method(name, **options.get(name, {})) for name in averages}
+    assert {name: paper_average("ant", m, shots) for name, m in ours.items()} == averages
 
 
 def test_averages_of_the_half_cheetah_at_any_k() -> None:
-    assert [paper_average("halfcheetah", "lop", k) for k in (5, 10, 20)] == [10413, 10589, 10691]
+    assert [paper_average("halfcheetah", method("lop"), k) for k in (5, 10, 20)] == [
+        10413,
+        10589,
+        10691,
+    ]
 
 
 def test_ratios_are_the_papers() -> None:
     """1.38 on HalfCheetah and 1.21 on Ant, negative returns counted as zero."""
-    assert paper_ratio("halfcheetah", "lop", 10) == pytest.approx(1.38, abs=0.005)
-    assert paper_ratio("ant", "lop", 10) == pytest.approx(1.21, abs=0.005)
-    assert paper_ratio("halfcheetah", "ensemble", 10) is None
-    assert paper_ratio("pendulum", "lop", 10) is None
-    assert paper_ratio("pendulum-continuous", "lop", 10) is None
+    assert paper_ratio("halfcheetah", method("lop"), 10) == pytest.approx(1.38, abs=0.005)
+    assert paper_ratio("ant", method("lop"), 10) == pytest.approx(1.21, abs=0.005)
+    assert paper_ratio("halfcheetah", method("ensemble"), 10) is None
+    assert paper_ratio("pendulum", method("lop"), 10) is None
+    assert paper_ratio("pendulum-continuous", method("lop"), 10) is None

@@ -7,6 +7,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from slackline.methods.catalogue import CATALOGUE
+from slackline.methods.method import Method
+
 CITATION = (
     "Gaya, Soulier, Denoyer: Learning a Subspace of Policies for Online Adaptation in RL (2022)"
 )
@@ -25,43 +28,42 @@ def _tables() -> dict[str, Any]:
     return json.loads(files("slackline").joinpath("data/paper.json").read_text(encoding="utf-8"))
 
 
-def paper_score(suite: str, method: str, variation: str, shots: int) -> PaperScore | None:
+def paper_score(suite: str, method: Method, variation: str, shots: int) -> PaperScore | None:
     """The paper's (mean, std) over its seeds, or None where it has no such cell.
 
-    Where it only prints a method by β (Maze2d, Ant), the cell is the one of the β we train with.
+    Where it prints a method once for every β (Maze2d, Ant), the cell is the one of `method`'s β.
     """
     cells = _rows(suite, shots).get(variation, {})
-    cell = cells.get(method) or cells.get(_at_beta(suite, method))
+    cell = cells.get(method.name) or cells.get(_at_beta(method))
     return PaperScore(cell["mean"], cell["std"]) if cell else None
 
 
-def paper_average(suite: str, method: str, shots: int) -> float | None:
+def paper_average(suite: str, method: Method, shots: int) -> float | None:
     """The paper's average over the suite's variations.
 
-    Its summary quotes DIAYN+R on Maze2d at another β than the cells we show; where β is printed,
-    the average is that of those cells.
+    Where it prints a method once for every β, the average of those cells: its summary quotes
+    DIAYN+R on Maze2d at β = 0.1 without saying so.
     """
-    summary = _tables().get(f"summary_K={shots}", {}).get(method, {}).get(suite)
-    by_beta = any(_at_beta(suite, method) in cells for cells in _rows(suite, shots).values())
-    if summary is not None and not by_beta:
+    summary = _tables().get(f"summary_K={shots}", {}).get(method.name, {}).get(suite)
+    if summary is not None and not _printed_by_beta(suite, method, shots):
         return summary
     average = _average_of_cells(suite, method, shots)
     return None if average is None else round(average, 0 if abs(average) >= 1000 else 2)
 
 
-def paper_ratio(suite: str, method: str, shots: int) -> float | None:
+def paper_ratio(suite: str, method: Method, shots: int) -> float | None:
     """How many times the single policy's average the paper's method reaches.
 
     None where it has not all of the cells, or returns are negative by nature, and for the single
     policy itself.
     """
-    single, other = (_average_of_cells(suite, name, shots) for name in ("single", method))
-    if method == "single" or single is None or other is None or single <= 0.0:
+    single, other = (_average_of_cells(suite, m, shots) for m in (CATALOGUE["single"], method))
+    if method.name == "single" or single is None or other is None or single <= 0.0:
         return None
     return other / single
 
 
-def _average_of_cells(suite: str, method: str, shots: int) -> float | None:
+def _average_of_cells(suite: str, method: Method, shots: int) -> float | None:
     """Negative returns among positive ones count as zero: so the paper averages the Ant's."""
     scores = [paper_score(suite, method, name, shots) for name in _rows(suite, shots)]
     means = [score.mean for score in scores if score]
@@ -70,12 +72,14 @@ def _average_of_cells(suite: str, method: str, shots: int) -> float | None:
     return sum(max(mean, 0.0) if max(means) > 0.0 else mean for mean in means) / len(means)
 
 
-def _at_beta(suite: str, method: str) -> str:
-    """Where the paper prints a column for every β, the one that our suite trains with."""
-    from slackline.suites import suite as find_suite
+def _at_beta(method: Method) -> str:
+    """The name of the method's column where the paper has one for every β."""
+    return f"{method.name},beta={method.options.get('beta', 1.0):g}"
 
-    options = find_suite(suite).options.get(method, {}) if suite in _tables() else {}
-    return f"{method},beta={options.get('beta', 1.0):g}"
+
+def _printed_by_beta(suite: str, method: Method, shots: int) -> bool:
+    columns = {column for cells in _rows(suite, shots).values() for column in cells}
+    return any(column.startswith(f"{method.name},beta=") for column in columns)
 
 
 def _rows(suite: str, shots: int) -> dict[str, dict[str, Any]]:

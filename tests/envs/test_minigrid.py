@@ -32,6 +32,7 @@ from slackline.envs.minigrid import (
 )
 from slackline.errors import SlacklineError
 from slackline.learn.collect import collect, start
+from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.latent import Point
 from slackline.paper import paper_average, paper_score
 from slackline.suites import suite
@@ -319,9 +320,9 @@ def test_the_suite_has_the_papers_shape() -> None:
 
 
 def test_the_papers_rows_are_found() -> None:
-    assert paper_score("minigrid", "lop", "TwoRoomsMaze2", 10) == (0.865, 0.0)
-    assert paper_score("minigrid", "diayn_r_l2", "FourRoomsMaze3", 10) == (0.28, 0.345)
-    assert paper_average("minigrid", "lop", 10) == 0.447
+    assert paper_score("minigrid", CATALOGUE["lop"], "TwoRoomsMaze2", 10) == (0.865, 0.0)
+    assert paper_score("minigrid", CATALOGUE["diayn_r_l2"], "FourRoomsMaze3", 10) == (0.28, 0.345)
+    assert paper_average("minigrid", CATALOGUE["lop"], 10) == 0.447
 
 
 def test_a_maze_of_ones_own() -> None:

@@ -13,6 +13,7 @@ import pytest
 import slackline as sl
 from slackline.cli import run
 from slackline.envs.host import HostParams, open_pool
+from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import paper_average, paper_score
 from slackline.pixels import Impala
 from slackline.suites.fruitbot import CPU, GAME, PAPER, SUITE
@@ -27,9 +28,9 @@ def test_the_papers_rows_and_table() -> None:
         "levels 200 to 209",
         "levels 300 to 309",
     ]
-    assert paper_score("fruitbot", "lop", "Levels100", 10) == (20.1, 4.4)
-    assert paper_score("fruitbot", "diayn_r", "Levels300", 10) == (17.1, 4.6)
-    assert paper_average("fruitbot", "lop", 10) == 16.38
+    assert paper_score("fruitbot", CATALOGUE["lop"], "Levels100", 10) == (20.1, 4.4)
+    assert paper_score("fruitbot", CATALOGUE["diayn_r"], "Levels300", 10) == (17.1, 4.6)
+    assert paper_average("fruitbot", CATALOGUE["lop"], 10) == 16.38
     assert (SUITE.protocol.shots, SUITE.protocol.episodes) == (10, 16)
     assert (PAPER.policy_lr, PAPER.num_envs, PAPER.num_steps) == (5e-4, 64, 128)
     assert (PAPER.epochs, PAPER.minibatches, PAPER.gae_lambda) == (5, 8, 0.0)

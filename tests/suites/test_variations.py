@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from slackline.envs.api import Array, Continuous, Discrete, Env
+from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import paper_average, paper_score
 from slackline.suites import NAMES, suite
 from slackline.suites.suite import TRAIN, Suite, Variation
@@ -135,10 +136,10 @@ def test_training_environment_is_left_as_it_was(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "variation"), CASES)
 def test_paper_has_the_variation_if_it_has_the_suite(name: str, variation: str) -> None:
-    if paper_average(name, "lop", 10) is None:
+    if paper_average(name, CATALOGUE["lop"], 10) is None:
         pytest.skip("not in the paper")
     for method in ("single", "lop"):
-        assert paper_score(name, method, variation, 10) is not None
+        assert paper_score(name, CATALOGUE[method], variation, 10) is not None
 
 
 def test_only_the_suites_own_variations_are_remembered() -> None:

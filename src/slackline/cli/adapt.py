@@ -69,7 +69,7 @@ class Adapt:
         if self.json:
             print(json.dumps(adaptation_json(table), indent=2))
         else:
-            show(adaptation_table(table, suite, run.config().resolve()[1].latent, chosen or ()))
+            show(adaptation_table(table, suite, run.config().resolve()[1], chosen or ()))
 
     def chosen(self, suite: Suite) -> list[Variation] | None:
         """What to adapt to; None: all that the suite has."""

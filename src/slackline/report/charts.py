@@ -99,7 +99,7 @@ def scores_chart(result: SuiteResult, shots: int) -> Figure:
                 "hoverinfo": "text",
             }
         )
-        paper = [paper_score(result.suite.name, method.name, name, shots) for name in names]
+        paper = [paper_score(result.suite.name, method, name, shots) for name in names]
         if any(paper):
             diamonds.append(
                 shared

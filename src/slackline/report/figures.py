@@ -278,7 +278,7 @@ def draw_scores(figure: Any, result: SuiteResult) -> None:
 
 def draw_paper(panel: Any, result: SuiteResult, method: Method, x: np.ndarray, shots: int) -> None:
     names = result.variations(shots)
-    theirs = [paper_score(result.suite.name, method.name, name, shots) for name in names]
+    theirs = [paper_score(result.suite.name, method, name, shots) for name in names]
     if any(theirs):
         y = [np.nan if cell is None else cell.mean for cell in theirs]
         panel.plot(

@@ -169,7 +169,7 @@ def average_cards(result: SuiteResult, shots: int) -> Html:
     cards = []
     for method in result.methods(shots):
         summary = found[method.name]
-        paper = paper_average(result.suite.name, method.name, shots)
+        paper = paper_average(result.suite.name, method, shots)
         several = summary.num_seeds > 1
         error = f"± {summary.standard_error:.{digits}f} standard error" if several else "one seed"
         cards.append(
@@ -211,7 +211,7 @@ def scores_label(result: SuiteResult, shots: int) -> str:
 def has_paper(result: SuiteResult, shots: int) -> bool:
     """Whether the paper reports anything at this K for these methods."""
     return any(
-        paper_score(result.suite.name, method.name, name, shots)
+        paper_score(result.suite.name, method, name, shots)
         for method in result.methods(shots)
         for name in result.variations(shots)
     )
@@ -280,7 +280,7 @@ def variation_row(result: SuiteResult, name: str, shots: int, paper: bool) -> Ht
     column, digits = result.variations(shots).index(name), digits_for(result, shots)
     methods = result.methods(shots)
     found = [summarise(result.matrix(m.name, shots)[:, column]) for m in methods]
-    theirs = [paper_score(result.suite.name, m.name, name, shots) for m in methods]
+    theirs = [paper_score(result.suite.name, m, name, shots) for m in methods]
     quoted = [str(t or "–") for t in theirs]
     return table_row(
         name,
@@ -293,7 +293,7 @@ def variation_row(result: SuiteResult, name: str, shots: int, paper: bool) -> Ht
 
 def average_row(result: SuiteResult, shots: int, paper: bool) -> Html:
     digits, found = digits_for(result, shots), averages(result, shots)
-    theirs = [paper_average(result.suite.name, name, shots) for name in found]
+    theirs = [paper_average(result.suite.name, m, shots) for m in result.methods(shots)]
     return table_row(
         "Average",
         f"of {len(result.variations(shots))} variations",
@@ -313,15 +313,12 @@ def iqm_row(result: SuiteResult, shots: int, paper: bool) -> Html:
 
 def ratio_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
     """How many times the single policy's average, where that means anything."""
-    names = [method.name for method in result.methods(shots)]
-    found = [result.ratio_to_single(name, shots) for name in names]
+    methods = result.methods(shots)
+    found = [result.ratio_to_single(method.name, shots) for method in methods]
     if not any(found):
         return []
-    theirs = [paper_ratio(result.suite.name, name, shots) for name in names]
-    quoted = [
-        "–" if t is None or n == "single" else f"{t:.2f}"
-        for t, n in zip(theirs, names, strict=True)
-    ]
+    theirs = [paper_ratio(result.suite.name, method, shots) for method in methods]
+    quoted = ["–" if t is None else f"{t:.2f}" for t in theirs]
     small = "of the averages, with 95 % interval"
     cells = [ratio.shown(2) if ratio else "–" for ratio in found]
     return [table_row("Ratio to Single", small, cells, quoted if paper else None, set())]

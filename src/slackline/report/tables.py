@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from slackline.bench.stats import seed_scores, summarise
-from slackline.methods.latent import Latent
+from slackline.methods.method import Method
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
 from slackline.suites import suite as find_suite
@@ -77,11 +77,11 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
                 "–" if trained is None else summarise(trained).shown(digits),
             ]
         )
-        columns += paper_column(result.suite.name, method.name, variations, shots)
+        columns += paper_column(result.suite.name, method, variations, shots)
     return [list(row) for row in zip(*columns, strict=True)]
 
 
-def paper_column(suite: str, method: str, variations: list[str], shots: int) -> list[list[str]]:
+def paper_column(suite: str, method: Method, variations: list[str], shots: int) -> list[list[str]]:
     """The paper's numbers for one method as a column, or no column where it has none."""
     scores = [paper_score(suite, method, variation, shots) for variation in variations]
     average = paper_average(suite, method, shots)
@@ -117,14 +117,13 @@ def benchmark_markdown(result: SuiteResult, shots: int) -> str:
 
 
 def adaptation_table(
-    scores: pl.DataFrame, suite: Suite, latent: Latent, others: Sequence[Variation] = ()
+    scores: pl.DataFrame, suite: Suite, method: Method, others: Sequence[Variation] = ()
 ) -> Table:
     """What one `slackline adapt` found: a row a variation, `others` than the suite's among them."""
     known = {v.name: v for v in others}
-    method, shots = scores["method"][0], scores["shots"][0]
-    num_seeds = scores["seed"].n_unique()
+    shots, num_seeds = scores["shots"][0], scores["seed"].n_unique()
     table = Table(
-        title=f"{method} on {suite.name}, adapted with K = {shots}: {num_seeds} seed(s)",
+        title=f"{method.name} on {suite.name}, adapted with K = {shots}: {num_seeds} seed(s)",
         caption="score: mean ± std over seeds of the chosen policy on fresh episodes. "
         + suite.note,
     )
@@ -134,7 +133,7 @@ def adaptation_table(
         name = row["variation"]
         per_seed = np.array([s["score"] for s in row["seeds"]]) * suite.display_scale
         paper = paper_score(suite.name, method, name, shots)
-        zs = sorted({latent.show(s["z"]) for s in row["seeds"]})
+        zs = sorted({method.latent.show(s["z"]) for s in row["seeds"]})
         table.add_row(
             name,
             (known.get(name) or suite.variation(name)).description,
