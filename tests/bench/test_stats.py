@@ -13,11 +13,15 @@ from scipy import stats as scipy_stats
 
 from slackline.bench.stats import (
     Estimate,
+    compare,
+    headroom,
     iqm,
     iqm_interval,
     ratio,
+    ratio_of,
     score_matrix,
     seed_scores,
+    split_halves,
     summarise,
 )
 
@@ -177,3 +181,78 @@ def test_a_ratio_to_nothing_is_no_ratio() -> None:
     assert ratio(np.ones((3, 2)), np.array([[-1.0], [-2.0], [-3.0]])) is None
     assert ratio(np.ones((3, 2)), np.array([[1.0], [1.0], [-5.0]])) is None
     assert ratio(np.ones((3, 2)), np.array([[1.0], [1.0], [-1.0]])) is None, "it may be none"
+
+
+def test_what_a_ratio_is_taken_of() -> None:
+    positive, negative = np.full((2, 2), 3.0), np.full((2, 2), -3.0)
+    assert ratio_of(positive, positive) == "returns"
+    assert ratio_of(negative, negative) == "costs"
+    assert ratio_of(positive, negative) is None
+    assert ratio_of(positive, np.zeros((2, 2))) is None
+    assert ratio_of(np.array([[9.0, -1.0]])) == "returns", "by the average, not by one variation"
+
+
+def test_half_the_cost_is_twice_as_good() -> None:
+    single, cheaper = np.full((4, 3), -20.0), np.full((5, 3), -10.0)
+    assert compare(cheaper, single, "costs").ratio == (2.0, 2.0, 2.0)
+    assert compare(single, cheaper, "costs").ratio == (0.5, 0.5, 0.5)
+
+
+def test_cost_ratio_has_fiellers_interval_of_the_costs() -> None:
+    generator = np.random.default_rng(0)
+    single, method = (generator.normal(mean, 2.0, (6, 3)) for mean in (-40.0, -30.0))
+    found = compare(method, single, "costs").ratio
+    assert found is not None
+    assert found == ratio(-single, -method)
+    assert found.value == pytest.approx(single.mean() / method.mean())
+    assert found.low < found.value < found.high
+    assert compare(-method, -single, "returns").ratio == ratio(-method, -single)
+
+
+def test_difference_and_better_are_welchs() -> None:
+    generator = np.random.default_rng(1)
+    a, b = generator.normal(1.0, 1.0, (4, 1)), generator.normal(0.0, 3.0, (9, 1))
+    found = compare(a, b, None)
+    assert found.ratio is None
+    expected = scipy_stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False, alternative="two-sided")
+    interval = expected.confidence_interval(0.95)
+    np.testing.assert_allclose(found.difference, [a.mean() - b.mean(), *interval], rtol=1e-9)
+    _, chance = scipy_stats.ttest_ind(a[:, 0], b[:, 0], equal_var=False, alternative="greater")
+    np.testing.assert_allclose(found.better, 1.0 - chance, rtol=1e-9)
+
+
+def test_comparison_without_noise_or_with_one_seed() -> None:
+    two, three = np.full((3, 2), 2.0), np.full((3, 2), 3.0)
+    assert compare(three, two, None) == (None, (1.0, 1.0, 1.0), 1.0)
+    assert compare(two, three, None).better == 0.0
+    assert compare(two, two, None).better == 0.5
+    alone = compare(three[:1], two, "returns")
+    assert alone.difference.value == 1.0
+    assert np.isnan([alone.difference.low, alone.difference.high, alone.better]).all()
+
+
+def test_headroom_is_above_one_where_changes_hurt() -> None:
+    train = np.array([10.0, 14.0])
+    assert headroom(train, np.full((2, 3), 6.0)) == 2.0
+    assert headroom(-train, np.full((2, 3), -24.0)) == 2.0, "costs: the other way round"
+    assert headroom(train, np.full((2, 3), -1.0)) is None
+
+
+def test_split_halves_literal() -> None:
+    """Chosen by the first episode: candidate 0, which then returns 0. By the second: 1, then 1."""
+    returns = np.array([[4.0, 0.0], [1.0, 3.0]]).reshape(1, 1, 2, 2)
+    np.testing.assert_array_equal(split_halves(returns), [[0.5]])
+    # Three episodes: by the first (candidate 0) a mean of 1; by the mean of the others (1) a 2.
+    returns = np.array([[4.0, 0.0, 2.0], [2.0, 3.0, 5.0]]).reshape(1, 1, 2, 3)
+    np.testing.assert_array_equal(split_halves(returns), [[1.5]])
+    assert split_halves(returns[..., :1]) is None
+
+
+def test_split_halves_does_not_profit_from_luck() -> None:
+    """Ten candidates that differ by noise alone: the best of them looks good and is not."""
+    returns = np.random.default_rng(0).normal(0.0, 1.0, (50, 20, 10, 4))
+    found = split_halves(returns)
+    assert found is not None
+    assert found.shape == (50, 20)
+    assert returns.mean(axis=-1).max(axis=-1).mean() > 0.5
+    assert abs(found.mean()) < 0.1

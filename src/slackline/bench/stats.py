@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 
 class Summary(NamedTuple):
@@ -106,8 +106,7 @@ def ratio(matrix: np.ndarray, base: np.ndarray) -> Estimate | None:
     errors = np.array([a.standard_error, value * b.standard_error]) ** 2
     if not errors.any():
         return Estimate(value, value, value)
-    freedom = errors.sum() ** 2 / (errors**2 / [a.num_seeds - 1, b.num_seeds - 1]).sum()
-    far = stdtrit(freedom, 0.975)
+    far = stdtrit(_freedom(errors, a, b), 0.975)
     # The roots of (a − r·b)² = far² (error of a)² + far² r² (error of b)².
     squared = b.mean**2 - (far * b.standard_error) ** 2
     if squared <= 0.0:
@@ -115,3 +114,79 @@ def ratio(matrix: np.ndarray, base: np.ndarray) -> Estimate | None:
     middle, constant = a.mean * b.mean, a.mean**2 - (far * a.standard_error) ** 2
     half = np.sqrt(middle**2 - squared * constant)
     return Estimate(value, float((middle - half) / squared), float((middle + half) / squared))
+
+
+def _freedom(errors: np.ndarray, a: Summary, b: Summary) -> float:
+    """Welch and Satterthwaite's degrees of freedom of a sum with these squared errors (2,)."""
+    return errors.sum() ** 2 / (errors**2 / [a.num_seeds - 1, b.num_seeds - 1]).sum()
+
+
+RatioOf = Literal["returns", "costs"]
+
+
+def ratio_of(*averages: np.ndarray) -> RatioOf | None:
+    """What a ratio of such averages may be taken of: of returns where all of them are positive, of
+    costs where all are negative. None where they lie on both sides of zero: no ratio means much."""
+    means = [float(each.mean()) for each in averages]
+    if min(means) > 0.0:
+        return "returns"
+    return "costs" if max(means) < 0.0 else None
+
+
+class Comparison(NamedTuple):
+    """One method beside another."""
+
+    ratio: Estimate | None
+    """How many times as good it is, so that more than 1 is better: its return ÷ the other's, or
+    the other's cost ÷ its own."""
+    difference: Estimate
+    """Its average return − the other's, with Welch's interval."""
+    better: float
+    """Probability that its average is the higher one, by the same t-distribution (a flat prior).
+    NaN where either has one seed."""
+
+
+def compare(matrix: np.ndarray, base: np.ndarray, of: RatioOf | None) -> Comparison:
+    """Two matrices [seeds × variations] by their averages; `of` is what `ratio_of` says."""
+    times = None
+    if of is not None:
+        times = ratio(matrix, base) if of == "returns" else ratio(-base, -matrix)
+    a, b = (summarise(each.mean(axis=1)) for each in (matrix, base))
+    gap, errors = a.mean - b.mean, np.array([a.standard_error, b.standard_error]) ** 2
+    if min(a.num_seeds, b.num_seeds) < 2:
+        return Comparison(times, Estimate(gap, np.nan, np.nan), np.nan)
+    if not errors.any():
+        return Comparison(times, Estimate(gap, gap, gap), 0.5 * (1.0 + float(np.sign(gap))))
+    freedom, error = _freedom(errors, a, b), np.sqrt(errors.sum())
+    half = float(stdtrit(freedom, 0.975) * error)
+    return Comparison(
+        times, Estimate(gap, gap - half, gap + half), float(stdtr(freedom, gap / error))
+    )
+
+
+def headroom(train: np.ndarray, matrix: np.ndarray) -> float | None:
+    """How many times as well a policy does on the unchanged environment (S,) as on the changed
+    ones [seeds × variations]: near 1 there is little that adapting could win back."""
+    of, unchanged, changed = ratio_of(train, matrix), float(train.mean()), float(matrix.mean())
+    if of is None:
+        return None
+    return unchanged / changed if of == "returns" else changed / unchanged
+
+
+def split_halves(returns: np.ndarray) -> np.ndarray | None:
+    """What choosing by one half of the selection episodes (S, V, K, M) scores on the other half.
+
+    Both ways round, averaged: (S, V). None with fewer than two episodes. No episode is both chosen
+    by and scored on, so that luck does not count.
+    """
+    middle = returns.shape[-1] // 2
+    if middle == 0:
+        return None
+    one, other = returns[..., :middle].mean(axis=-1), returns[..., middle:].mean(axis=-1)
+    return 0.5 * (_at_the_best(one, other) + _at_the_best(other, one))
+
+
+def _at_the_best(judged: np.ndarray, scored: np.ndarray) -> np.ndarray:
+    """`scored` (..., K) at the candidate that is best by `judged` (..., K)."""
+    best = np.argmax(judged, axis=-1)[..., None]
+    return np.take_along_axis(scored, best, axis=-1)[..., 0]
