@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -143,7 +145,7 @@ def test_layer_norm_literal() -> None:
     """Mean 2 and variance 1; what does not vary becomes 0."""
     expected = np.array([[-1.0, 1.0], [0.0, 0.0]]) / np.sqrt([[1.0 + 1e-5], [1.0]])
     for kind in (np, jnp):
-        x = kind.array([[1.0, 3.0], [5.0, 5.0]], kind.float32)
+        x: Any = kind.array([[1.0, 3.0], [5.0, 5.0]], kind.float32)
         np.testing.assert_allclose(layer_norm(x), expected, rtol=1e-6)
 
 

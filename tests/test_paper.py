@@ -81,5 +81,6 @@ def test_ratios_are_the_papers() -> None:
     assert paper_ratio("halfcheetah", method("lop"), 10) == pytest.approx(1.38, abs=0.005)
     assert paper_ratio("ant", method("lop"), 10) == pytest.approx(1.21, abs=0.005)
     assert paper_ratio("halfcheetah", method("ensemble"), 10) is None
-    assert paper_ratio("pendulum", method("lop"), 10) is None
+    assert paper_ratio("pendulum", method("lop"), 10) == pytest.approx(52.7 / 28.9, abs=0.01)
+    assert paper_ratio("pendulum", method("single"), 10) is None
     assert paper_ratio("pendulum-continuous", method("lop"), 10) is None

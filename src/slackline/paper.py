@@ -52,15 +52,15 @@ def paper_average(suite: str, method: Method, shots: int) -> float | None:
 
 
 def paper_ratio(suite: str, method: Method, shots: int) -> float | None:
-    """How many times the single policy's average the paper's method reaches.
+    """How many times as good as the single policy the paper's method is, on average.
 
-    None where it has not all of the cells, or returns are negative by nature, and for the single
-    policy itself.
+    Of negative returns (costs) it is the single policy's ÷ the method's, as ours are. None where
+    the paper has not all of the cells, and for the single policy itself.
     """
     single, other = (_average_of_cells(suite, m, shots) for m in (CATALOGUE["single"], method))
-    if method.name == "single" or single is None or other is None or single <= 0.0:
+    if method.name == "single" or single is None or other is None or single * other <= 0.0:
         return None
-    return other / single
+    return other / single if single > 0.0 else single / other
 
 
 def _average_of_cells(suite: str, method: Method, shots: int) -> float | None:

@@ -10,7 +10,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from slackline.adapt.kshot import Adapting
-from slackline.bench.cells import all_scores, finished_runs, is_scored, plan
+from slackline.bench.cells import is_scored, plan, scores_by_suite
 from slackline.errors import SlacklineError
 from slackline.report.results import load_results
 from slackline.store.run import RunFolder
@@ -59,11 +59,13 @@ def test_scores_of_two_suites_lie_side_by_side(tmp_path: Path) -> None:
     shutil.copy(RESULTS / "halfcheetah" / "halfcheetah-lop" / "run.json", tmp_path)
     run = RunFolder(tmp_path)
     own = read_scores(RESULTS / "halfcheetah" / "halfcheetah-lop" / "scores.parquet")
-    merge_scores(run.scores_file, of_another(own))
-    with pytest.raises(SlacklineError, match="holds no scored run"):
-        finished_runs(tmp_path)
+    other = of_another(own)
+    merge_scores(run.scores_file, other)
+    assert list(scores_by_suite(run)) == ["halfcheetah-soft"]
     assert len(merge_scores(run.scores_file, own)) == 2 * len(own)
     assert len(merge_scores(run.scores_file, own)) == 2 * len(own), "what was there is replaced"
-    assert_frame_equal(all_scores(finished_runs(tmp_path)), own)
-    (result,) = load_results(tmp_path).suites
-    assert len(result.scores) == len(own)
+    found = scores_by_suite(run)
+    assert_frame_equal(found["halfcheetah"], own)
+    assert_frame_equal(found["halfcheetah-soft"], other)
+    results = load_results(tmp_path).suites
+    assert {r.suite.name: len(r.scores) for r in results} == dict.fromkeys(found, len(own))

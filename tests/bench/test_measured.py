@@ -68,10 +68,12 @@ def test_train_of_some_seeds_only_does_not_count() -> None:
     assert measure(table(partly, fresh), ["A", "B"]).train is None
 
 
-def test_one_candidate_is_its_own_default() -> None:
+def test_where_there_is_no_choice_default_and_oracle_are_the_score() -> None:
     alone = {place: value[:1] for place, value in TRIED.items()}
     found = measure(table(alone, FRESH), ["A", "B"])
-    assert found.default is found.changed
+    assert found.default is found.oracle is found.changed
+    once = {place: [value[0][:1]] for place, value in TRIED.items()}
+    assert measure(table(once, FRESH), ["A", "B"]).oracle is None
 
 
 def test_missing_selection_episodes_are_refused() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -26,7 +27,9 @@ class Store:
 
     path: Path
     fresh: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
-    """Fresh returns by (method, K): (seed, variation, episode); Train, if there, comes first."""
+    """Fresh returns by (folder, K): (seed, variation, episode); Train, if there, comes first."""
+    tried: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
+    """Selection returns: (seed, variation, candidate, episode)."""
     chosen: dict[tuple[str, int], np.ndarray] = field(default_factory=dict)
     """(seed, variation)"""
 
@@ -34,52 +37,74 @@ class Store:
         self,
         method: str,
         *,
+        folder: str = "",
+        suite: str = SUITE.name,
+        options: dict[str, Any] | None = None,
+        hyper: dict[str, Any] | None = None,
+        first_seed: int = 0,
         seeds: int = 3,
+        steps: int = 10_240,
         shots: tuple[int, ...] = (10,),
-        variations: tuple[str, ...] = (TRAIN.name, *VARIATIONS),
+        variations: tuple[str, ...] | None = None,
+        select_episodes: int = SELECT_EPISODES,
         level: float = 100.0,
         command: list[str] | None = None,
     ) -> RunFolder:
-        """A finished run with its progress and scores."""
+        """A finished run with its progress and scores, in a folder named after the method."""
+        found = find_suite(suite)
         config = RunConfig(
-            suite=SUITE.name,
+            suite=suite,
             method=method,
-            options=find_method(method).options,
-            hyper=SUITE.hyper,
-            seeds=tuple(range(seeds)),
-            steps=10_240,
+            options=find_method(method, **(options or {})).options,
+            hyper=replace(found.hyper, **(hyper or {})),
+            seeds=tuple(range(first_seed, first_seed + seeds)),
+            steps=steps,
         )
-        run = RunFolder(self.path / f"{SUITE.name}-{method}")
+        run = RunFolder(self.path / (folder or f"{suite}-{method}"))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("sys.argv", command or ["slackline", "bench", "cartpole"])
             run.create(config)
         for line in progress(seeds):
             run.append_progress(line)
         run.finish(75.0)
+        if variations is None:
+            variations = (TRAIN.name, *(v.name for v in found.variations))
         for k in shots:
-            merge_scores(run.scores_file, self.episodes(method, k, seeds, variations, level))
+            rows = self.episodes(config, folder or method, k, variations, select_episodes, level)
+            merge_scores(run.scores_file, rows)
         return run
 
     def episodes(
-        self, method: str, shots: int, seeds: int, variations: tuple[str, ...], level: float
+        self,
+        config: RunConfig,
+        name: str,
+        shots: int,
+        variations: tuple[str, ...],
+        select_episodes: int,
+        level: float,
     ) -> pl.DataFrame:
         """Random returns; each seed keeps the candidate with the best mean."""
-        generator = np.random.default_rng([len(method), shots, seeds])
-        zs = find_method(method).latent.candidates(shots)
-        shape = (seeds, len(variations), len(zs), SELECT_EPISODES)
+        seeds, method = config.seeds, config.method
+        folder = () if name == method else name.encode()
+        generator = np.random.default_rng([len(method), shots, len(seeds), *folder])
+        zs = config.resolve()[1].latent.candidates(shots)
+        shape = (len(seeds), len(variations), len(zs), select_episodes)
         tried = generator.normal(level, 20.0, shape).astype(np.float32)
         chosen = tried.mean(axis=-1).argmax(axis=-1)
         fresh = generator.normal(level, 20.0, (*shape[:2], SCORE_EPISODES)).astype(np.float32)
-        self.fresh[method, shots], self.chosen[method, shots] = fresh, chosen
-        head = {"suite": SUITE.name, "method": method, "shots": shots}
+        self.fresh[name, shots], self.tried[name, shots] = fresh, tried
+        self.chosen[name, shots] = chosen
+        head = {"suite": config.suite, "method": method, "shots": shots}
         rows = []
         for s, v, k, m in np.ndindex(shape):
-            row = {"seed": s, "variation": variations[v], "candidate": k, "z": zs[k].tolist()}
-            rows.append(head | row | {"phase": "select", "episode": m, "return": tried[s, v, k, m]})
+            row = {"seed": seeds[s], "variation": variations[v], "candidate": k, "episode": m}
+            row |= {"z": zs[k].tolist(), "phase": "select", "return": tried[s, v, k, m]}
+            rows.append(head | row)
         for s, v, m in np.ndindex(fresh.shape):
             k = int(chosen[s, v])
-            row = {"seed": s, "variation": variations[v], "candidate": k, "z": zs[k].tolist()}
-            rows.append(head | row | {"phase": "score", "episode": m, "return": fresh[s, v, m]})
+            row = {"seed": seeds[s], "variation": variations[v], "candidate": k, "episode": m}
+            row |= {"z": zs[k].tolist(), "phase": "score", "return": fresh[s, v, m]}
+            rows.append(head | row)
         return pl.DataFrame(rows, schema=SCHEMA)
 
 

@@ -114,6 +114,24 @@ def test_table_holds_averages_and_iqm(pair: Store) -> None:
     assert theirs == f"{paper_ratio('cartpole', CATALOGUE['lop'], 10):.2f}"
 
 
+def test_table_says_what_adapting_had_to_win_and_added(pair: Store) -> None:
+    found = rows(written(pair))
+    tried = pair.tried["lop", 10].astype(float).mean(axis=-1)
+    default = np.array([[of_v[row[0].argmax()] for of_v in row[1:]] for row in tried])
+    assert found["Default z"][2] == mean_std(default.mean(axis=1))
+    assert found["Default z"][0] == found["Average"][0], "one policy alone is its own"
+    assert re.fullmatch(r"\S+ ± \S+", found["Oracle (split halves)"][2])
+    single = pair.fresh["single", 10].astype(float)
+    assert found["Headroom"][0] == f"{single[:, 0].mean() / single[:, 1:].mean():.2f}"
+    assert found["Headroom"][2] == "–"
+
+
+def test_table_leaves_out_what_was_not_measured(store: Store) -> None:
+    store.add("lop", select_episodes=1, variations=VARIATIONS)
+    found = rows(written(store))
+    assert not {"Default z", "Oracle (split halves)", "Headroom", "Train"} & set(found)
+
+
 def test_table_names_the_changes_and_whose_numbers(pair: Store) -> None:
     text = written(pair)
     head, under, *body = tables(text)[0]

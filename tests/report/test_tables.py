@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from fake_store import SUITE, VARIATIONS, Store
 
@@ -41,8 +43,85 @@ def test_rows_hold_fresh_scores_beside_the_papers(pair: Store) -> None:
     assert found["ratio to Single [95 % CI]"].startswith(f"{averages.mean() / single:.2f} [")
     assert column(rows, "single")["ratio to Single [95 % CI]"] == "–"
     assert found["Train"].startswith(f"{per_seed[:, 0].mean():.1f} ± ")
+    trained = pair.fresh["single", 10].astype(float)[:, 0].mean()
+    assert column(rows, "single")["headroom"] == f"{trained / single:.2f}"
+    assert found["headroom"] == "–", "it is the single policy's"
     assert column(rows, "paper")["average"] == "143.4"
     assert rows[3][4] == "56.1 ± 72.2", "the paper's line on LongPole"
+
+
+def test_default_z_is_the_one_that_was_best_on_train(pair: Store) -> None:
+    rows = benchmark_rows(load_results(pair.path).suites[0], 10)
+    tried = pair.tried["lop", 10].astype(float).mean(axis=-1)  # seed, variation, candidate
+    per_seed = [np.mean([of_v[row[0].argmax()] for of_v in row[1:]]) for row in tried]
+    shown = f"{np.mean(per_seed):.1f} ± {np.std(per_seed, ddof=1):.1f}"
+    assert column(rows, "lop")["default z"] == shown
+    assert column(rows, "single")["default z"] == column(rows, "single")["average"]
+
+
+def test_oracle_is_shown_where_there_are_two_selection_episodes(store: Store) -> None:
+    run = store.add("lop")
+    result = load_results(store.path).suites[0]
+    tried = store.tried["lop", 10].astype(float)[:, 1:]
+    one, other = tried[..., :2].mean(axis=-1), tried[..., 2:].mean(axis=-1)
+    halves = [
+        scored[i, j, judged[i, j].argmax()]
+        for judged, scored in ((one, other), (other, one))
+        for i, j in np.ndindex(one.shape[:2])
+    ]
+    shown = column(benchmark_rows(result, 10), "lop")["oracle (split halves)"]
+    assert shown.startswith(f"{np.mean(halves):.1f} ± ")
+    assert "scored on the other half" in str(benchmark_table(result, 10).caption)
+    shutil.rmtree(run.path)
+    store.add("lop", select_episodes=1)
+    result = load_results(store.path).suites[0]
+    assert "oracle (split halves)" not in column(benchmark_rows(result, 10), "lop")
+    assert "other half" not in str(benchmark_table(result, 10).caption)
+
+
+def test_costs_have_a_ratio_that_is_above_one_when_better(store: Store) -> None:
+    store.add("single", level=-300.0, suite="acrobot")
+    store.add("lop", level=-150.0, suite="acrobot")
+    result = load_results(store.path).suites[0]
+    line, single = (store.fresh[m, 10].astype(float)[:, 1:].mean() for m in ("lop", "single"))
+    rows = benchmark_rows(result, 10)
+    shown = column(rows, "lop")["ratio to Single [95 % CI]"]
+    assert shown.startswith(f"{single / line:.2f} [")
+    assert "Single's cost divided by the method's" in str(benchmark_table(result, 10).caption)
+    assert rows[0][-1] == "paper"
+    paper = {row[0]: row[-1] for row in rows}["ratio to Single [95 % CI]"]
+    assert paper == f"{99.7 / 93.2:.2f}", "the paper's, of costs too"
+
+
+def test_the_papers_column_is_of_the_runs_beta(store: Store) -> None:
+    store.add("lop", suite="maze2d", options={"beta": 0.01})
+    rows = benchmark_rows(load_results(store.path).suites[0], 10)
+    assert column(rows, "paper")["Maze2"] == "-23.6 ± 3.6"
+    assert column(rows, "paper")["average"] == "-29.92"
+
+
+def test_a_part_of_the_skills_is_said_to_be_one(store: Store) -> None:
+    store.add("diayn_r", shots=(5, 10))
+    result = load_results(store.path).suites[0]
+    assert "DIAYN+R tries the first 5 of its 10 policies." in benchmark_markdown(result, 5)
+    assert "tries the first" not in benchmark_markdown(result, 10)
+
+
+def test_a_run_adapted_to_another_suite_is_in_its_table(store: Store) -> None:
+    run = store.add("lop", suite="pendulum", level=-500.0)
+    elsewhere = read_scores(run.scores_file).with_columns(
+        pl.lit("pendulum-continuous").alias("suite"), pl.col("return") - 100
+    )
+    both = [read_scores(run.scores_file), elsewhere.filter(pl.col("variation") != "Train")]
+    pl.concat(both).write_parquet(run.scores_file)
+    one, other = load_results(store.path).suites
+    assert (one.suite.name, other.suite.name) == ("pendulum", "pendulum-continuous")
+    assert one.variations(10) == other.variations(10)
+    scale = one.suite.display_scale / other.suite.display_scale
+    gap = one.matrix("lop", 10) / scale - other.matrix("lop", 10)
+    np.testing.assert_allclose(gap, 100.0 * other.suite.display_scale, rtol=1e-3)
+    for result in (one, other):
+        assert column(benchmark_rows(result, 10), "lop")["Train"] != "–", "the same for both"
 
 
 def test_a_method_the_paper_does_not_have_gets_no_paper_column(store: Store) -> None:

@@ -68,8 +68,9 @@ def is_scored(run: RunFolder, adapting: Adapting) -> bool:
     """Whether the run was adapted to every variation with just these counts already."""
     if not run.scores_file.exists():
         return False
-    rows = own_scores(run).filter(shots=adapting.shots)
-    names = [v.name for v in (TRAIN, *find_suite(run.config().suite).variations)]
+    own = run.config().suite
+    rows = read_scores(run.scores_file).filter(suite=own, shots=adapting.shots)
+    names = [v.name for v in (TRAIN, *find_suite(own).variations)]
     last = rows.group_by("variation", "phase").agg(pl.col("episode").max() + 1)
     wanted = {"select": adapting.episodes, "score": adapting.score_episodes}
     return set(last.rows()) >= {(name, *item) for name in names for item in wanted.items()}
@@ -105,7 +106,7 @@ def adapt_run(
 
 
 def finished_runs(path: Path) -> list[RunFolder]:
-    """The runs in a folder that have scores on their own suite: itself, or its subfolders."""
+    """The runs in a folder that have scores: the folder itself, or its subfolders."""
     if not path.is_dir():
         raise SlacklineError(f"{path}: no such folder")
     folders = (
@@ -114,18 +115,24 @@ def finished_runs(path: Path) -> list[RunFolder]:
         else sorted(p.parent for p in path.glob("*/run.json"))
     )
     runs = [RunFolder(folder) for folder in folders]
-    scored = [run for run in runs if run.scores_file.exists() and len(own_scores(run))]
+    scored = [run for run in runs if run.scores_file.exists()]
     if not scored:
         hint = "adapt it first: slackline adapt" if runs else "no run.json in it or one level below"
         raise SlacklineError(f"{path}: holds no scored run ({hint})")
     return scored
 
 
-def own_scores(run: RunFolder) -> pl.DataFrame:
-    """A run's scores on the variations of the suite it was trained on, and of no other."""
-    return read_scores(run.scores_file).filter(suite=run.config().suite)
+def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:
+    """A run's scores by the suite whose variations were played.
 
-
-def all_scores(runs: Iterable[RunFolder]) -> pl.DataFrame:
-    """The scores of several runs, each on its own suite, as one table."""
-    return pl.concat([own_scores(run) for run in runs])
+    The unchanged environment is the one it was trained on, whichever suite it is adapted to: where
+    Train was not played for another suite, it is that of the run's own.
+    """
+    scores, own = read_scores(run.scores_file), run.config().suite
+    unchanged = scores.filter(suite=own, variation=TRAIN.name)
+    found = {own: scores.filter(suite=own)}
+    for (name,), rows in scores.filter(pl.col("suite") != own).group_by("suite"):
+        played = rows.filter(variation=TRAIN.name)
+        missing = unchanged.join(played, on="shots", how="anti").join(rows, on="shots", how="semi")
+        found[str(name)] = pl.concat([rows, missing.with_columns(pl.lit(name).alias("suite"))])
+    return {name: found[name] for name in sorted(found) if len(found[name])}

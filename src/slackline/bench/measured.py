@@ -45,8 +45,8 @@ class Measured:
         """Scores (S, V) of the default z, for which no episode is spent on the changed environment.
 
         Each seed's default is the candidate with the best selection return on Train. Its selection
-        episodes elsewhere did not choose it, so that they are fair to score it by. One candidate
-        alone is its own default.
+        episodes elsewhere did not choose it, so that they are fair to score it by. Where there is
+        only one candidate, its score.
         """
         if self.tried.shape[2] == 1:
             return self.changed
@@ -58,7 +58,8 @@ class Measured:
     @property
     def oracle(self) -> np.ndarray | None:
         """See `split_halves`: (S, V), or None with one selection episode a candidate."""
-        return split_halves(self.tried)
+        halves = split_halves(self.tried)
+        return self.changed if halves is not None and self.tried.shape[2] == 1 else halves
 
     @property
     def headroom(self) -> float | None:

@@ -30,6 +30,7 @@ from slackline.report.charts import (
 from slackline.report.markup import Html, asset, element, fill, join, script_json, scroll_box
 from slackline.report.provenance import provenance_section
 from slackline.report.results import Results, SuiteResult
+from slackline.report.tables import shown_average
 from slackline.report.trajectories import MAX_COLUMNS, trajectories_html
 from slackline.report.words import averages, conditions, headline, verdict
 from slackline.store.files import write_atomic
@@ -222,7 +223,8 @@ def score_table(result: SuiteResult, shots: int) -> Html:
     methods, paper = result.methods(shots), has_paper(result, shots)
     body = [variation_row(result, name, shots, paper) for name in result.variations(shots)]
     foot = [average_row(result, shots, paper), iqm_row(result, shots, paper)]
-    foot += ratio_row(result, shots, paper) + train_row(result, shots, paper)
+    foot += ratio_row(result, shots, paper) + adaptation_rows(result, shots, paper)
+    foot += train_row(result, shots, paper)
     caption = f"{result.suite.title}: return on fresh episodes after adapting with K = {shots}"
     table = element(
         "table",
@@ -320,20 +322,56 @@ def ratio_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
     theirs = [paper_ratio(result.suite.name, method, shots) for method in methods]
     quoted = ["–" if t is None else f"{t:.2f}" for t in theirs]
     small = "of the averages, with 95 % interval"
+    if result.ratios_of_costs(shots):
+        small = "of costs: Single’s ÷ the method’s, with 95 % interval"
     cells = [ratio.shown(2) if ratio else "–" for ratio in found]
     return [table_row("Ratio to Single", small, cells, quoted if paper else None, set())]
+
+
+def adaptation_rows(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
+    """What adapting had to win and what it added, where that was measured."""
+    digits, names = digits_for(result, shots), [m.name for m in result.methods(shots)]
+    measured = [result.measured(name, shots) for name in names]
+    rooms = [result.headroom(name, shots) for name in names]
+    return [
+        *measured_row(
+            "Default z",
+            "best on the unchanged environment, no episode spent",
+            [shown_average(each.default, digits) for each in measured],
+            paper,
+        ),
+        *measured_row(
+            "Oracle (split halves)",
+            "z chosen by half of the selection episodes, scored on the other half",
+            [shown_average(each.oracle, digits) for each in measured],
+            paper,
+        ),
+        *measured_row(
+            "Headroom",
+            "Single’s score on the unchanged environment ÷ on the changed ones (costs: reversed)",
+            ["–" if room is None else f"{room:.2f}" for room in rooms],
+            paper,
+        ),
+    ]
+
+
+def measured_row(
+    head: str, small: str, cells: list[str], paper: bool, class_: str = ""
+) -> list[Html]:
+    """A row of which the paper has nothing; no row where nothing was measured either."""
+    if set(cells) <= {"–"}:
+        return []
+    quoted = [""] * len(cells) if paper else None
+    return [table_row(head, small, cells, quoted, set(), class_=class_)]
 
 
 def train_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
     """The training environment, where any method was scored on it."""
     digits = digits_for(result, shots)
     scores = [result.train_scores(method.name, shots) for method in result.methods(shots)]
-    if all(values is None for values in scores):
-        return []
     cells = ["–" if values is None else summarise(values).shown(digits) for values in scores]
-    quoted = [""] * len(cells) if paper else None
     small = "the unchanged environment, not averaged"
-    return [table_row("Train", small, cells, quoted, set(), class_="train")]
+    return measured_row("Train", small, cells, paper, class_="train")
 
 
 # Return against z

@@ -12,10 +12,13 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from slackline.bench.cells import all_scores, finished_runs
-from slackline.bench.stats import Estimate, iqm, iqm_interval, ratio, score_matrix, seed_scores
+from slackline.bench.cells import finished_runs, scores_by_suite
+from slackline.bench.measured import BesideSingle, Measured, beside_single, measure
+from slackline.bench.stats import Estimate, iqm, iqm_interval, score_matrix, seed_scores
 from slackline.errors import SlacklineError
+from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.catalogue import method as find_method
+from slackline.methods.latent import OneHot
 from slackline.methods.method import Method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace
@@ -153,11 +156,30 @@ class SuiteResult:
         return score_matrix(per_seed, self.variations(shots))
 
     @_remembered
-    def ratio_to_single(self, method: str, shots: int) -> Estimate | None:
-        """How many times the single policy's average; None where that would mean nothing."""
+    def measured(self, method: str, shots: int) -> Measured:
+        """All episodes of one method as arrays."""
+        return measure(self.scores.filter(method=method, shots=shots), self.variations(shots))
+
+    @_remembered
+    def beside_single(self, method: str, shots: int) -> BesideSingle | None:
+        """A method compared with the single policy; None where there is none, or it is the one."""
         if method == "single" or "single" not in [m.name for m in self.methods(shots)]:
             return None
-        return ratio(self.matrix(method, shots), self.matrix("single", shots))
+        return beside_single(self.measured(method, shots), self.measured("single", shots))
+
+    def ratio_to_single(self, method: str, shots: int) -> Estimate | None:
+        """How many times as good as the single policy; None where that would mean nothing."""
+        beside = self.beside_single(method, shots)
+        return beside and beside.changed.ratio
+
+    def ratios_of_costs(self, shots: int) -> bool:
+        """Whether the ratios to Single are of costs: Single's ÷ the method's."""
+        beside = [self.beside_single(method.name, shots) for method in self.methods(shots)]
+        return any(each.of == "costs" for each in beside if each)
+
+    def headroom(self, method: str, shots: int) -> float | None:
+        """The single policy's score on the unchanged environment ÷ that on the changed ones."""
+        return self.measured(method, shots).headroom if method == "single" else None
 
     @_remembered
     def iqm(self, method: str, shots: int) -> Estimate:
@@ -206,12 +228,18 @@ class SuiteResult:
 
     def remarks(self, shots: int) -> list[str]:
         """What a reader of the table at K must know beside its numbers."""
-        ensembles = [m for m in self.methods(shots) if m.num_members > 1]
+        methods = self.methods(shots)
         samples = [
             f"{m.title} trains {m.num_members} policies: {m.num_members} times the samples."
-            for m in ensembles
+            for m in methods
+            if m.num_members > 1
         ]
-        return [self.suite.note] * bool(self.suite.note) + samples
+        partly = [
+            f"{m.title} tries the first {shots} of its {m.latent.size} policies."
+            for m in methods
+            if isinstance(m.latent, OneHot) and m.latent.size > shots
+        ]
+        return [self.suite.note] * bool(self.suite.note) + samples + partly
 
 
 @dataclass(frozen=True)
@@ -224,31 +252,32 @@ class Results:
 
 def load_results(path: Path) -> Results:
     """Read every scored run in a folder."""
-    from slackline.methods.catalogue import CATALOGUE
-
-    by_suite: dict[str, list] = defaultdict(list)
+    by_suite: dict[str, list[tuple[RunFolder, pl.DataFrame]]] = defaultdict(list)
     seen: dict[tuple[str, str], str] = {}
     for run in finished_runs(path):
-        config = run.config()
-        twin = seen.setdefault((config.suite, config.method), run.path.name)
-        if twin != run.path.name:
-            raise SlacklineError(
-                f"{path}: {twin} and {run.path.name} are both {config.method} on {config.suite}; "
-                "report them from folders of their own"
-            )
-        by_suite[config.suite].append(run)
-    order = list(CATALOGUE)
-    suites = []
-    for name, runs in by_suite.items():
-        runs.sort(key=lambda run: order.index(run.config().method))
-        results = [_run_result(run) for run in runs]
-        suite = find_suite(name)
-        scores = all_scores(runs).with_columns(pl.col("return") * suite.display_scale)
-        suites.append(SuiteResult(suite, results, scores))
+        method = run.config().method
+        for suite, scores in scores_by_suite(run).items():
+            twin = seen.setdefault((suite, method), run.path.name)
+            if twin != run.path.name:
+                raise SlacklineError(
+                    f"{path}: {twin} and {run.path.name} are both {method} on {suite}; "
+                    "report them from folders of their own, or with --summary"
+                )
+            by_suite[suite].append((run, scores))
+    suites = [suite_result(name, played) for name, played in by_suite.items()]
     return Results(path, suites)
 
 
-def _run_result(run: Any) -> RunResult:
+def suite_result(name: str, played: list[tuple[RunFolder, pl.DataFrame]]) -> SuiteResult:
+    """The runs that were adapted to one suite, each with its scores there."""
+    order, suite = list(CATALOGUE), find_suite(name)
+    played = sorted(played, key=lambda pair: order.index(pair[0].config().method))
+    scores = pl.concat([rows for _, rows in played])
+    shown = scores.with_columns(pl.col("return") * suite.display_scale)
+    return SuiteResult(suite, [_run_result(run) for run, _ in played], shown)
+
+
+def _run_result(run: RunFolder) -> RunResult:
     config = run.config()
     return RunResult(
         path=run.path,

@@ -14,13 +14,24 @@ from slackline.bench.stats import seed_scores, summarise
 from slackline.methods.method import Method
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
+from slackline.report.words import COST_RATIO, DEFAULT_Z, HEADROOM, ORACLE
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Suite, Variation
 from slackline.tuning import Choice
 
 MAX_SHOWN_Z = 4
-SUMMARY = ("average", "standard error", "IQM [95 % CI]", "ratio to Single [95 % CI]", "Train")
-"""Rows below those of the variations."""
+SUMMARY = {
+    "average": "",
+    "standard error": "",
+    "IQM [95 % CI]": "",
+    "ratio to Single [95 % CI]": "",
+    "default z": f"default z: {DEFAULT_Z}.",
+    "oracle (split halves)": f"oracle (split halves): {ORACLE}.",
+    "headroom": f"headroom: {HEADROOM}.",
+    "Train": "Train is the unchanged environment and not averaged.",
+}
+"""Rows below those of the variations, where there is anything in them; what the caption says."""
+EMPTY = ("", "–")
 
 
 def show(table: Table) -> None:
@@ -47,11 +58,11 @@ def benchmark_title(result: SuiteResult, shots: int) -> str:
 
 
 def benchmark_caption(result: SuiteResult, shots: int) -> str:
-    first = (
-        "mean ± std over seeds, fresh episodes; 'paper' is the paper's own number; Train is the "
-        "unchanged environment and not averaged."
-    )
-    return " ".join([first, *result.remarks(shots)])
+    shown = {row[0] for row in benchmark_rows(result, shots)}
+    words = ["mean ± std over seeds, fresh episodes; 'paper' is the paper's own number."]
+    words += [explained for name, explained in SUMMARY.items() if explained and name in shown]
+    words += [f"ratio to Single: {COST_RATIO}."] * result.ratios_of_costs(shots)
+    return " ".join([*words, *result.remarks(shots)])
 
 
 def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
@@ -59,38 +70,54 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
 
     The first row is the header.
     """
-    variations, digits = result.variations(shots), result.suite.digits
-    columns = [["variation", *variations, *SUMMARY]]
+    head, columns = ["variation"], []
     for method in result.methods(shots):
-        matrix = result.matrix(method.name, shots)
-        average = summarise(matrix.mean(axis=1))
-        times = result.ratio_to_single(method.name, shots)
-        trained = result.train_scores(method.name, shots)
-        columns.append(
-            [
-                method.name,
-                *(summarise(matrix[:, i]).shown(digits) for i in range(len(variations))),
-                average.shown(digits),
-                f"{average.standard_error:.{digits}f}",
-                result.iqm(method.name, shots).shown(digits),
-                times.shown(2) if times else "–",
-                "–" if trained is None else summarise(trained).shown(digits),
-            ]
-        )
-        columns += paper_column(result.suite.name, method, variations, shots)
-    return [list(row) for row in zip(*columns, strict=True)]
+        paper = paper_column(result, method, shots)
+        head += [method.name, *["paper"] * bool(paper)]
+        columns += [method_column(result, method, shots), *[paper] * bool(paper)]
+    names = [*result.variations(shots), *SUMMARY]
+    rows = [[name, *(column.get(name, "") for column in columns)] for name in names]
+    return [head, *(row for row in rows if not set(row[1:]) <= set(EMPTY))]
 
 
-def paper_column(suite: str, method: Method, variations: list[str], shots: int) -> list[list[str]]:
-    """The paper's numbers for one method as a column, or no column where it has none."""
-    scores = [paper_score(suite, method, variation, shots) for variation in variations]
-    average = paper_average(suite, method, shots)
-    if not any(scores) and average is None:
-        return []
-    cells = [str(score or "–") for score in scores]
-    ratio = paper_ratio(suite, method, shots)
-    times = "" if ratio is None else f"{ratio:.2f}"
-    return [["paper", *cells, "–" if average is None else f"{average:g}", "", "", times, ""]]
+def method_column(result: SuiteResult, method: Method, shots: int) -> dict[str, str]:
+    """What was measured of one method, by row."""
+    digits, name = result.suite.digits, method.name
+    matrix, measured = result.matrix(name, shots), result.measured(name, shots)
+    average, times = summarise(matrix.mean(axis=1)), result.ratio_to_single(name, shots)
+    trained, room = result.train_scores(name, shots), result.headroom(name, shots)
+    scores = {
+        variation: summarise(matrix[:, i]).shown(digits)
+        for i, variation in enumerate(result.variations(shots))
+    }
+    return scores | {
+        "average": average.shown(digits),
+        "standard error": f"{average.standard_error:.{digits}f}",
+        "IQM [95 % CI]": result.iqm(name, shots).shown(digits),
+        "ratio to Single [95 % CI]": times.shown(2) if times else "–",
+        "default z": shown_average(measured.default, digits),
+        "oracle (split halves)": shown_average(measured.oracle, digits),
+        "headroom": "–" if room is None else f"{room:.2f}",
+        "Train": "–" if trained is None else summarise(trained).shown(digits),
+    }
+
+
+def shown_average(matrix: np.ndarray | None, digits: int) -> str:
+    """Of scores [seeds × variations], if there are any."""
+    return "–" if matrix is None else summarise(matrix.mean(axis=1)).shown(digits)
+
+
+def paper_column(result: SuiteResult, method: Method, shots: int) -> dict[str, str]:
+    """The paper's numbers for one method, by row; empty where it has none."""
+    suite = result.suite.name
+    scores = {name: paper_score(suite, method, name, shots) for name in result.variations(shots)}
+    average, ratio = paper_average(suite, method, shots), paper_ratio(suite, method, shots)
+    if not any(scores.values()) and average is None:
+        return {}
+    return {name: str(score or "–") for name, score in scores.items()} | {
+        "average": "–" if average is None else f"{average:g}",
+        "ratio to Single [95 % CI]": "" if ratio is None else f"{ratio:.2f}",
+    }
 
 
 def benchmark_table(result: SuiteResult, shots: int) -> Table:

@@ -12,6 +12,21 @@ from slackline.report.results import SuiteResult
 BEYOND_NOISE = 2.0
 """A difference of fewer standard errors than this is called noise."""
 
+DEFAULT_Z = (
+    "no episode spent on the changed environment; each seed plays the z that was best on the "
+    "unchanged one"
+)
+ORACLE = "z chosen by one half of the selection episodes and scored on the other half, both ways"
+HEADROOM = (
+    "how many times as well the single policy does on the unchanged environment as on the changed "
+    "ones; at 1.00 the changes cost it nothing, and there is nothing to win back"
+)
+COST_RATIO = (
+    "returns are negative here, so that it is Single's cost divided by the method's; more than 1 "
+    "is better all the same"
+)
+"""What the rows of a table are, in plain words."""
+
 
 def averages(result: SuiteResult, shots: int) -> dict[str, Summary]:
     """Each method's average over variations, summarised over seeds."""
