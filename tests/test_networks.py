@@ -158,13 +158,14 @@ def test_a_normed_network_is_normed_before_every_relu(seed: int) -> None:
     for i in (0, 3):
         plain = network.mix(jnp.asarray(coefficients[i]))
         assert isinstance(plain, NormedMLP)
-        hidden = x[i]
+        hidden: Any = x[i]
         for layer in plain.layers[:-1]:
             hidden = np.maximum(layer_norm(hidden @ layer.weight[0] + layer.bias[0]), 0.0)
         last = plain.layers[-1]
         expected = hidden @ last.weight[0] + last.bias[0]
         np.testing.assert_allclose(batch[i], expected, rtol=1e-3, atol=1e-4)
-        on_numpy = jax.tree.map(np.asarray, plain)(x[i])
+        seen: Any = x[i]
+        on_numpy = jax.tree.map(np.asarray, plain)(seen)
         np.testing.assert_allclose(on_numpy, expected, rtol=1e-3, atol=1e-4)
 
 

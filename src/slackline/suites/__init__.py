@@ -26,10 +26,12 @@ ROBOTS = ("halfcheetah", "ant")
 MUJOCO = "mujoco"
 """And once more on the real one, outside JAX: `ant-mujoco`."""
 
+DEVELOPED_ON = ("cartpole", "acrobot", "pendulum", "minigrid", "halfcheetah", "ant")
+"""Suites with other changes, to tune on: `ant-dev` and so on."""
+
 FURTHER = {
     "halfcheetah-soft": ("halfcheetah", "SOFT_SUITE"),
-    "halfcheetah-dev": ("dev", "HALFCHEETAH"),
-    "ant-dev": ("dev", "ANT"),
+    **{f"{name}-dev": ("dev", name.upper()) for name in DEVELOPED_ON},
 }
 """Other changes of a robot that is trained the same way: the module and the name in it. What was
 trained on the robot adapts to them with `--suite`."""

@@ -1,15 +1,15 @@
 """Changes to develop on: other factors and other dead sensors than those that are reported.
 
 Whoever tunes a method by how well it adapts should look at these, and never at the variations of
-`halfcheetah` and `ant`. Robots and training are the same.
+the suites themselves. Environments and training are the same.
 """
 
 from dataclasses import replace
 
-from slackline.suites import ant, halfcheetah
+from slackline.suites import acrobot, ant, cartpole, halfcheetah, minigrid, pendulum
 from slackline.suites.bodies import dead_sensors, times
 from slackline.suites.halfcheetah import CHANGES
-from slackline.suites.suite import Variation
+from slackline.suites.suite import Suite, Variation, setting
 
 GRAVITIES = (0.6, 0.85, 1.15, 1.4)
 FACTORS = (0.6, 1.4)
@@ -40,22 +40,49 @@ WORLDS = (
     *(scaled("Friction", factor) for factor in FACTORS),
 )
 
-HALFCHEETAH = replace(
-    halfcheetah.SUITE,
-    name="halfcheetah-dev",
-    title="HalfCheetah, development changes",
-    variations=(
-        *WORLDS,
-        *(scaled(part, f) for part in ("Feet", "Shins", "Thighs", "Torso") for f in FACTORS),
-    ),
-    extras=(),
-    note=NOTE + halfcheetah.SUITE.note,
+
+def developing(suite: Suite, *variations: Variation) -> Suite:
+    """A suite with other variations, to develop on."""
+    return replace(
+        suite,
+        name=f"{suite.name}-dev",
+        title=f"{suite.title}, development changes",
+        variations=variations,
+        extras=(),
+        note=NOTE + suite.note,
+    )
+
+
+CARTPOLE = developing(
+    cartpole.SUITE,
+    *(setting(f"PoleMass{mass:g}", pole_mass=mass) for mass in (0.01, 0.5)),
+    *(setting(f"Length{length:g}", length=length) for length in (0.1, 0.8)),
+    *(setting(f"Force{force:g}", force=force) for force in (2.0, 15.0)),
 )
 
-ANT = replace(
-    ant.SUITE,
-    name="ant-dev",
-    title="Ant, development changes",
-    variations=(*WORLDS, *(defective(percent, m) for percent in PERCENTAGES for m in MASKS)),
-    note=NOTE + ant.SUITE.note,
+ACROBOT = developing(
+    acrobot.SUITE,
+    *(setting(f"Mass{mass:g}", mass=mass) for mass in (0.7, 1.3)),
+    *(setting(f"Inertia{inertia:g}", inertia=inertia) for inertia in (0.7, 1.3)),
+    *(setting(f"Length{length:g}", length=length) for length in (0.7, 1.3)),
+)
+
+PENDULUM = developing(
+    pendulum.SUITE,
+    *(setting(f"Mass{mass:g}", mass=mass) for mass in (0.7, 1.2)),
+    *(setting(f"Length{length:g}", length=length) for length in (0.7, 1.25)),
+)
+
+MINIGRID = developing(
+    minigrid.SUITE, *map(minigrid.two_rooms, (11, 12, 13)), *map(minigrid.four_rooms, (11, 12, 13))
+)
+
+HALFCHEETAH = developing(
+    halfcheetah.SUITE,
+    *WORLDS,
+    *(scaled(part, f) for part in ("Feet", "Shins", "Thighs", "Torso") for f in FACTORS),
+)
+
+ANT = developing(
+    ant.SUITE, *WORLDS, *(defective(percent, m) for percent in PERCENTAGES for m in MASKS)
 )
