@@ -107,19 +107,28 @@ def adapt_run(
 
 def finished_runs(path: Path) -> list[RunFolder]:
     """The runs in a folder that have scores: the folder itself, or its subfolders."""
+    itself = (path / "run.json").exists()
+    return _scored(path, [path] if itself else [file.parent for file in path.glob("*/run.json")])
+
+
+def runs_below(paths: Iterable[Path]) -> list[RunFolder]:
+    """The runs that have scores at any depth below several folders, each once."""
+    found: dict[Path, RunFolder] = {}
+    for path in paths:
+        for run in _scored(path, [file.parent for file in path.rglob("run.json")]):
+            found.setdefault(run.path.resolve(), run)
+    return list(found.values())
+
+
+def _scored(path: Path, folders: list[Path]) -> list[RunFolder]:
+    """Those of the run folders found in `path` that have scores; at least one must."""
     if not path.is_dir():
         raise SlacklineError(f"{path}: no such folder")
-    folders = (
-        [path]
-        if (path / "run.json").exists()
-        else sorted(p.parent for p in path.glob("*/run.json"))
-    )
-    runs = [RunFolder(folder) for folder in folders]
-    scored = [run for run in runs if run.scores_file.exists()]
-    if not scored:
-        hint = "adapt it first: slackline adapt" if runs else "no run.json in it or one level below"
+    runs = [run for run in map(RunFolder, sorted(folders)) if run.scores_file.exists()]
+    if not runs:
+        hint = "adapt it first: slackline adapt" if folders else "there is no run.json in it"
         raise SlacklineError(f"{path}: holds no scored run ({hint})")
-    return scored
+    return runs
 
 
 def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:

@@ -9,14 +9,19 @@ from typing import Annotated
 import tyro
 
 from slackline.cli.options import parse_as
+from slackline.errors import SlacklineError
 
 
 @dataclass
 class Report:
-    """Print the table and write the page of the finished runs in a folder."""
+    """Print the table and write the page of the finished runs in a folder.
 
-    path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="FOLDER")]
-    """A run folder, or a folder of runs as `slackline bench` makes it."""
+    With --summary, print and write one row a suite and method instead, of all runs at any depth
+    below one or several folders.
+    """
+
+    paths: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER...")]
+    """A run folder, or a folder of runs as `slackline bench` makes it. Several with --summary."""
     out: Path | None = None
     """The page to write. Default: report.html in the folder."""
     figures: Path | None = None
@@ -24,11 +29,45 @@ class Report:
 
     markdown: Path | None = None
     """Also write the tables as Markdown into this file."""
+    summary: Annotated[Path | None, tyro.conf.arg(metavar="FILE.json")] = None
+    """Write the summary into this file instead of the page: scores, ratios to the single policy,
+    headroom, default z. Runs that differ in their seeds alone count as one."""
 
     def run(self) -> None:
-        out = self.out or self.path / "report.html"
-        page = publish(self.path, out, figures=self.figures, markdown=self.markdown)
+        if self.summary is not None:
+            self.summarise(self.summary)
+            return
+        if len(self.paths) > 1:
+            raise SlacklineError("a page is of one folder; several can be given with --summary")
+        (path,) = self.folders()
+        page = publish(
+            path, self.out or path / "report.html", figures=self.figures, markdown=self.markdown
+        )
         print(f"page: {page}")
+
+    def folders(self) -> list[Path]:
+        if not self.paths:
+            raise SlacklineError("name at least one FOLDER (slackline report --help)")
+        return list(self.paths)
+
+    def summarise(self, out: Path) -> None:
+        """Print the summary and write it."""
+        from slackline.bench.merged import load_merged
+        from slackline.report import summary
+        from slackline.report.tables import show
+        from slackline.store.files import write_output
+
+        if self.out is not None or self.figures is not None:
+            raise SlacklineError("--summary writes neither page nor figures; leave those out")
+        merged, left_out = load_merged(self.folders())
+        rows = summary.summary_rows(merged, out.parent)
+        cells = summary.summary_cells(rows, {each.suite.name: each.suite.digits for each in merged})
+        show(summary.summary_table(cells))
+        for sentence in left_out:
+            print(f"left out: {sentence}")
+        if self.markdown is not None:
+            print(f"table: {write_output(self.markdown, summary.summary_markdown(cells))}")
+        print(f"summary: {summary.write_summary(rows, out)}")
 
 
 def publish(
@@ -38,7 +77,7 @@ def publish(
     from slackline.report.page import write_page
     from slackline.report.results import load_results
     from slackline.report.tables import benchmark_markdown, benchmark_table, show
-    from slackline.store.files import write_atomic
+    from slackline.store.files import write_output
 
     results = load_results(path)
     measured = [(s, shots) for s in results.suites for shots in s.shots if s.variations(shots)]
@@ -46,7 +85,7 @@ def publish(
         show(benchmark_table(suite, shots))
     if markdown is not None:
         tables = [benchmark_markdown(suite, shots) for suite, shots in measured]
-        write_atomic(markdown, ("\n\n".join(tables) + "\n").encode())
+        write_output(markdown, "\n\n".join(tables) + "\n")
         print(f"tables: {markdown}")
     if figures is not None:
         from slackline.report.figures import draw_figures

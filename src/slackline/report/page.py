@@ -8,7 +8,6 @@ import numpy as np
 
 from slackline.bench.stats import summarise
 from slackline.envs.maze import Maze
-from slackline.errors import SlacklineError
 from slackline.methods.method import Method
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
 from slackline.report.charts import (
@@ -33,7 +32,7 @@ from slackline.report.results import Results, SuiteResult
 from slackline.report.tables import shown_average
 from slackline.report.trajectories import MAX_COLUMNS, trajectories_html
 from slackline.report.words import averages, conditions, headline, verdict
-from slackline.store.files import write_atomic
+from slackline.store.files import write_output
 
 
 class Charts:
@@ -52,15 +51,7 @@ class Charts:
 
 def write_page(results: Results, out: Path) -> Path:
     """Write the page of some results; `out` is replaced whole or not at all."""
-    page = render(results)
-    if out.is_dir():
-        raise SlacklineError(f"{out}: is a folder; the page needs a file name")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(out, page.encode())
-    except OSError as error:
-        raise SlacklineError(f"{out}: cannot be written ({error.strerror})") from None
-    return out
+    return write_output(out, render(results))
 
 
 def render(results: Results) -> str:

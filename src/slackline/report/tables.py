@@ -136,10 +136,14 @@ def benchmark_table(result: SuiteResult, shots: int) -> Table:
 
 def benchmark_markdown(result: SuiteResult, shots: int) -> str:
     """The rows for a document."""
-    head, *rows = benchmark_rows(result, shots)
-    rule = ["---", *(["---:"] * (len(head) - 1))]
-    lines = ["| " + " | ".join(row) + " |" for row in [head, rule, *rows]]
     title, caption = benchmark_title(result, shots), benchmark_caption(result, shots)
+    return markdown(title, benchmark_rows(result, shots), caption)
+
+
+def markdown(title: str, rows: list[list[str]], caption: str, *, words: int = 1) -> str:
+    """A table, the head first; all but the first columns, which are words, stand to the right."""
+    rule = ["---"] * words + ["---:"] * (len(rows[0]) - words)
+    lines = ["| " + " | ".join(row) + " |" for row in [rows[0], rule, *rows[1:]]]
     return "\n".join([f"**{title}**", "", *lines, "", caption])
 
 

@@ -38,6 +38,18 @@ def write_atomic(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
+def write_output(path: Path, text: str) -> Path:
+    """Write a file that a user asked for by name, making its folder if need be."""
+    if path.is_dir():
+        raise SlacklineError(f"{path}: is a folder; the output needs a file name")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, text.encode())
+    except OSError as error:
+        raise SlacklineError(f"{path}: cannot be written ({error.strerror})") from None
+    return path
+
+
 def refuse_irregular(path: Path) -> None:
     """Insist on an ordinary file."""
     if path.is_symlink():
