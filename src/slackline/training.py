@@ -22,6 +22,7 @@ from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.normalise import Moments
 from slackline.learn.program import Program, Progress
+from slackline.methods.catalogue import DEFAULT
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
@@ -76,7 +77,7 @@ def suite_named(task: Task) -> Suite:
 
 def configure(
     suite: Task,
-    method: str = "lop",
+    method: str = DEFAULT,
     *,
     seeds: tuple[int, ...] = (0,),
     steps: int | None = None,
@@ -104,7 +105,7 @@ def configure(
 
 def train(
     suite: Task,
-    method: str = "lop",
+    method: str = DEFAULT,
     *,
     seed: int = 0,
     steps: int | None = None,
@@ -130,7 +131,7 @@ def train(
 
 def train_seeds(
     suite: Task,
-    method: str = "lop",
+    method: str = DEFAULT,
     *,
     seeds: int = 10,
     first_seed: int = 0,

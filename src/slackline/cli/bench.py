@@ -13,6 +13,7 @@ from slackline.cli.progress import training_bar, waiting
 from slackline.cli.report import publish
 from slackline.cli.train import outcome
 from slackline.errors import SlacklineError, require_count, unknown
+from slackline.methods.catalogue import DEFAULT
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunFolder
 from slackline.suites import suite as find_suite
@@ -31,7 +32,7 @@ class Bench:
 
     suites: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="SUITE...")]
     """One or several suites (`slackline list` names them), or suite files of your own (.toml)."""
-    methods: tuple[str, ...] = ("single", "lop")
+    methods: tuple[str, ...] = ("single", DEFAULT)
     """The methods to compare (`slackline list` names them)."""
     seeds: int = 10
     """How many seeds of each, all in one compiled program."""

@@ -21,6 +21,7 @@ from slackline.cli.options import (
 from slackline.cli.progress import human, training_bar
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
+from slackline.methods.catalogue import DEFAULT
 from slackline.store.run import RunFolder, folder_name
 from slackline.suites import suite as find_suite
 
@@ -36,7 +37,7 @@ class Train:
     suite: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SUITE")]
     """What to train on: a suite (`slackline list` names them), or an environment of your own, as
     gym:ID, envpool:ID, module:function or a suite file (.toml)."""
-    method: str = "lop"
+    method: str = DEFAULT
     """How to train (`slackline list` names the methods)."""
     seeds: int = 1
     """How many seeds to train, all in one compiled program."""

@@ -23,14 +23,17 @@ CATALOGUE = {
         Method("single", "Single policy", Point(), Anchors(), Auxiliary()),
         Method("ensemble", "Ensemble", Members(5), Anchors(), Auxiliary()),
         Method("lop", "Line of policies", Simplex(2), Anchors(), CosinePenalty(beta=1.0)),
-        Method("fan", "Fan of policies", Simplex(2), Anchors(), Spread(), Together()),
         Method("cop", "Convex set of policies", Simplex(3), Anchors(), CosinePenalty(beta=1.0)),
         Method("bop", "Bézier curve of policies", Bezier(3), Anchors(), CosinePenalty(beta=1.0)),
         Method("diayn_r", "DIAYN+R", Categorical(10), Concat(), DiscriminatorReward(beta=1.0)),
         Method("diayn_r_l2", "DIAYN+R L2", Interval(), Concat(), DiscriminatorReward(beta=1.0)),
         Method("lc", "Latent-conditioned (Lc)", Interval(), Concat(), DiscriminatorLoss(beta=1.0)),
+        Method("fan", "Fan of policies", Simplex(2), Anchors(), Spread(), Together()),
     )
 }
+
+DEFAULT = "fan"
+"""The method that is recommended, and used where none is named."""
 
 
 def method(name: str, **options: Any) -> Method:

@@ -15,11 +15,11 @@ from slackline.bench.stats import summarise
 from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.method import Method
 from slackline.paper import paper_score
-from slackline.report.results import RunResult, Selection, SuiteResult
+from slackline.report.results import RunResult, Selection, SuiteResult, line_among
 
 Figure = dict[str, Any]
 
-NUM_COLOURS = 8
+NUM_COLOURS = 10
 PATTERNS = ("", "/", "x", ".")
 MAX_THIN_LINES = 24
 """More seeds than this are shown by their band alone."""
@@ -64,8 +64,8 @@ def adapting_methods(result: SuiteResult, shots: int) -> list[Method]:
 
 def main_method(result: SuiteResult, shots: int) -> Method:
     """The line where it was measured, else the first method that had a choice."""
-    methods = adapting_methods(result, shots)
-    return next((method for method in methods if method.name == "lop"), methods[0])
+    methods = {method.name: method for method in adapting_methods(result, shots)}
+    return methods[line_among(methods) or next(iter(methods))]
 
 
 def scores_chart(result: SuiteResult, shots: int) -> Figure:

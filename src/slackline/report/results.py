@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -16,7 +16,7 @@ from slackline.bench.cells import finished_runs, scores_by_suite
 from slackline.bench.measured import BesideSingle, Measured, beside_single, measure
 from slackline.bench.stats import Estimate, iqm, iqm_interval, score_matrix, seed_scores
 from slackline.errors import SlacklineError
-from slackline.methods.catalogue import CATALOGUE
+from slackline.methods.catalogue import CATALOGUE, DEFAULT
 from slackline.methods.catalogue import method as find_method
 from slackline.methods.latent import OneHot
 from slackline.methods.method import Method
@@ -240,6 +240,11 @@ class SuiteResult:
             if isinstance(m.latent, OneHot) and m.latent.size > shots
         ]
         return [self.suite.note] * bool(self.suite.note) + samples + partly
+
+
+def line_among(methods: Iterable[str]) -> str | None:
+    """The line of policies that a report speaks of: the recommended one, else the paper's."""
+    return next((name for name in (DEFAULT, "lop") if name in methods), None)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import polars as pl
 
 from slackline.bench.stats import Summary, summarise
 from slackline.report.charts import digits_for
-from slackline.report.results import SuiteResult
+from slackline.report.results import SuiteResult, line_among
 
 BEYOND_NOISE = 2.0
 """A difference of fewer standard errors than this is called noise."""
@@ -41,8 +41,9 @@ def headline(result: SuiteResult, shots: int) -> str:
     digits, found = digits_for(result, shots), averages(result, shots)
     titles = {method.name: method.title for method in result.methods(shots)}
     where = changed_environments(result, shots)
-    if {"single", "lop"} <= set(found):
-        line, single = found["lop"], found["single"]
+    name = line_among(found)
+    if name and "single" in found:
+        line, single = found[name], found["single"]
         return (
             f"{where}, the line of policies scores {line.mean:.{digits}f}, "
             f"the single policy {single.mean:.{digits}f}."
@@ -61,9 +62,10 @@ def changed_environments(result: SuiteResult, shots: int) -> str:
 def verdict(result: SuiteResult, shots: int) -> str:
     """Whether the line beats the single policy, and whether that could be chance."""
     found = averages(result, shots)
-    if not {"single", "lop"} <= set(found):
+    name = line_among(found)
+    if not name or "single" not in found:
         return "Mean of the seeds on fresh episodes, with its standard error."
-    line, single = found["lop"], found["single"]
+    line, single = found[name], found["single"]
     digits, gap = digits_for(result, shots), line.mean - single.mean
     if f"{abs(gap):.{digits}f}" == f"{0:.{digits}f}":
         return "There is no difference between them at this precision."
