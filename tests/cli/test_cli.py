@@ -219,7 +219,7 @@ def test_bench_dry_run_prints_commands_and_does_nothing(
     out = tmp_path / "b"
     assert cli.run(["bench", "cartpole", "--seeds", "3", "--out", str(out), "--dry-run"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[4] for line in lines] == ["single", "lop"]
+    assert [line.split()[4] for line in lines] == ["single", "fan"]
     assert all("--preset paper" in line and "adapt" in line for line in lines)
     assert not out.exists()
 

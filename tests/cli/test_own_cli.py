@@ -110,7 +110,7 @@ def test_default_folder_has_a_tame_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     told(capsys, "train", "gym:Pendulum-v1?g=5.0", "--steps", "64", *TINY)
-    assert (tmp_path / "runs" / "gym-Pendulum-v1-g-5.0-lop" / "run.json").exists()
+    assert (tmp_path / "runs" / "gym-Pendulum-v1-g-5.0-fan" / "run.json").exists()
 
 
 def test_the_example_file_is_the_one_in_the_docs() -> None:
