@@ -74,8 +74,8 @@ SUITE = Suite(
     presets={"cpu": CPU},
     # The paper does not say how long it trains; 25 million steps are Procgen's easy benchmark.
     protocol=Protocol(steps=25_000_000, shots=10, episodes=16, score_episodes=100),
-    # The paper tried several β and does not say which it shows.
-    options={"diayn_r": {"beta": 0.1}, "lop": {"beta": 0.1}},
+    # LoP has β = 1 (the paper's section 4). Of DIAYN+R the paper shows the best of several.
+    options={"diayn_r": {"beta": 0.1}},
     note=(
         "Procgen's easy mode. The paper says neither which mode it played nor for how long: "
         "compare methods with each other, not these numbers with the paper's."
