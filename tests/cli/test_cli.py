@@ -16,6 +16,8 @@ import pytest
 
 from slackline import cli
 from slackline.store.files import read_tensors
+from slackline.store.run import RunFolder
+from slackline.store.scores import read_scores
 
 TINY = ["--hyper.num-envs", "4", "--hyper.num-steps", "4"]
 
@@ -123,6 +125,8 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
         ("train cartpole --checkpoint-seconds nan", "checkpoint_seconds is nan"),
         ("train cartpole --devices 4096", "devices is 4096"),
         ("train cartpole --method lc", "needs continuous actions"),
+        ("train cartpole --method perturbed", "is not trained but made of a single policy"),
+        ("bench cartpole --methods single perturbed", "is not trained but made of"),
         ("train cartpole --hyper", "--hyper needs a value"),
         ("train cartpole --hyper --steps 1k", "--hyper needs a value"),
         ("train cartpole --hyper nothing.json", "nothing.json: no such file"),
@@ -288,6 +292,65 @@ def test_evenly_spread_candidates_are_shown_but_not_kept(
     found = json.loads(capsys.readouterr().out)
     assert [row["variation"] for row in found] == ["LongPole"]
     assert (bench / "cartpole-cop" / "scores.parquet").read_bytes() == scores
+
+
+PERTURBED = ("--perturb", "0.1", "--shots", "4", "--episodes", "2", "--score-episodes", "3")
+
+
+def test_a_perturbed_single_policy_is_adapted_in_a_folder_of_its_own(
+    bench: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = (bench / "cartpole-single" / "scores.parquet").read_bytes()
+    out = tmp_path / "copies" / "cartpole-perturbed"
+    words = ["adapt", str(bench / "cartpole-single"), *PERTURBED, "--out", str(out)]
+    assert cli.run(words) == 0
+    assert "perturbed on cartpole, adapted with K = 4: 2 seed(s)" in capsys.readouterr().out
+    assert (bench / "cartpole-single" / "scores.parquet").read_bytes() == before
+    config = RunFolder(out).config()
+    assert (config.method, config.options) == ("perturbed", {"members": 4, "noise": 0.1})
+    assert config.seeds == RunFolder(bench / "cartpole-single").config().seeds
+    scores = read_scores(out / "scores.parquet")
+    assert scores["variation"].n_unique() == 7
+    tried = scores.filter(phase="select", variation="LongPole", seed=1)
+    assert sorted(tried["candidate"]) == [0, 0, 1, 1, 2, 2, 3, 3]
+    again = [*words, "--variation", "LongPole", "--json"]
+    assert cli.run(again) == 0, "the same copies, adapted once more"
+    assert read_scores(out / "scores.parquet").height == scores.height
+    capsys.readouterr()
+    summary = tmp_path / "summary.json"
+    words = ["report", str(bench), str(out.parent), "--summary", str(summary)]
+    assert cli.run(words) == 0
+    row = next(r for r in json.loads(summary.read_text()) if r["method"] == "perturbed")
+    assert (row["K"], row["seeds"], row["steps"]) == (4, 2, 20_000)
+    assert row["ratio"] > 0.0
+
+
+@pytest.mark.parametrize(
+    ("run", "words", "problem"),
+    [
+        ("cartpole-lop", "--perturb 0.1 --out new", "only a single policy can be perturbed"),
+        ("cartpole-single", "--perturb 0.1", "--perturb and --out FOLDER belong together"),
+        ("cartpole-single", "--out new", "--perturb and --out FOLDER belong together"),
+        ("cartpole-single", "--perturb 0 --out new", "noise is 0"),
+        ("cartpole-single", "--perturb x --out new", "'x' is not a number"),
+        ("cartpole-single", "--perturb 0.1 --shots 1 --out new", "members is 1"),
+        ("cartpole-single", "--perturb 0.1 --variation Nope --out new", "unknown variation"),
+        ("cartpole-single", "--perturb 0.1 --out {bench}/cartpole-lop", "holds another run"),
+    ],
+)
+def test_perturbing_refuses_bad_input(
+    bench: Path,
+    run: str,
+    words: str,
+    problem: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = words.format(bench=bench).split()
+    assert problem in refused(capsys, "adapt", str(bench / run), *asked)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_train_stops_on_ctrl_c_and_resumes_to_the_same_weights(tmp_path: Path) -> None:

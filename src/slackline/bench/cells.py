@@ -10,10 +10,12 @@ from typing import Any
 import polars as pl
 
 from slackline.adapt.kshot import Adapting, adapt_many, suite_for
+from slackline.adapt.perturb import perturbed
 from slackline.errors import SlacklineError
 from slackline.store.files import TEMPORARY
 from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores, score_table
+from slackline.subspace import save_subspaces
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Suite, Variation
 from slackline.training import OnTick, prepare, run_training
@@ -103,6 +105,19 @@ def adapt_run(
         merge_scores(run.scores_file, table)
         run.note_adaptation(adapting.shots, suite.name)
     return table
+
+
+def perturb_run(run: RunFolder, out: Path, members: int, noise: float) -> RunFolder:
+    """A run folder whose policies are those of a single policy's run and noisy copies of each: the
+    null baseline, to be adapted like any other. See `adapt/perturb.py`."""
+    config = run.config()
+    subspaces = [perturbed(subspace, members, noise) for subspace in run.subspaces()]
+    method, copies = subspaces[0].method, RunFolder(out)
+    prepare(copies, replace(config, method=method.name, options=method.options), resume=True)
+    if not copies.finished():
+        save_subspaces(copies.subspace_file, subspaces)
+        copies.finish(0.0)
+    return copies
 
 
 def finished_runs(path: Path) -> list[RunFolder]:

@@ -10,7 +10,7 @@ from typing import Annotated
 import polars as pl
 import tyro
 
-from slackline.cli.options import Count, Devices, Spread, parse_as, set_up_jax
+from slackline.cli.options import Count, Devices, Spread, number, optional, parse_as, set_up_jax
 from slackline.cli.progress import waiting
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
@@ -45,6 +45,11 @@ class Adapt:
     """Fresh episodes for the final score of the chosen z."""
     spread: Spread = None
     """cop: candidates drawn from the flat Dirichlet law or spread evenly; only shown, not kept."""
+    perturb: Annotated[float | None, optional(number, "FLOAT", "no")] = None
+    """single: try the policy and K − 1 copies of it with Gaussian noise on the weights, this large
+    beside each tensor's root mean square (0.1, say): what trying K policies gains by itself."""
+    out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """With --perturb: the run folder to keep the copies and their scores in."""
     devices: Devices = None
     """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
     json: bool = False
@@ -52,16 +57,20 @@ class Adapt:
 
     def run(self) -> None:
         from slackline.adapt.kshot import Adapting, suite_for
-        from slackline.bench.cells import adapt_run
+        from slackline.bench.cells import adapt_run, perturb_run
         from slackline.report.tables import adaptation_json, adaptation_table, show
 
         set_up_jax(self.devices)
+        if (self.perturb is None) != (self.out is None):
+            raise SlacklineError("--perturb and --out FOLDER belong together; give both or neither")
         run = RunFolder(self.path)
         run.insist_on_finished()
         suite = suite_for(run.subspaces()[0], self.suite)
         chosen = self.chosen(suite)
         adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
-        with waiting(f"adapting {self.path}"):
+        if self.perturb is not None and self.out is not None:
+            run = perturb_run(run, self.out, adapting.shots, self.perturb)
+        with waiting(f"adapting {run.path}"):
             options = {} if self.spread is None else {"spread": self.spread}
             table: pl.DataFrame = adapt_run(
                 run, chosen, adapting, suite=suite, keep=not options, **options

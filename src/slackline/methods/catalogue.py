@@ -13,7 +13,7 @@ from slackline.methods.auxiliary import (
     Spread,
 )
 from slackline.methods.conditioning import Anchors, Concat
-from slackline.methods.latent import Bezier, Categorical, Interval, Members, Point, Simplex
+from slackline.methods.latent import Bezier, Categorical, Copies, Interval, Members, Point, Simplex
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
 
@@ -29,6 +29,7 @@ CATALOGUE = {
         Method("diayn_r_l2", "DIAYN+R L2", Interval(), Concat(), DiscriminatorReward(beta=1.0)),
         Method("lc", "Latent-conditioned (Lc)", Interval(), Concat(), DiscriminatorLoss(beta=1.0)),
         Method("fan", "Fan of policies", Simplex(2), Anchors(), Spread(), Together()),
+        Method("perturbed", "Perturbed single policy", Copies(10), Anchors(), Auxiliary()),
     )
 }
 

@@ -30,6 +30,9 @@ class Latent(abc.ABC):
     is_line = False
     """Whether the first number of z says all, so that returns can be drawn against it."""
 
+    num_trained = 1
+    """How many policies are trained independently of each other, each on samples of its own."""
+
     def show(self, z: Any) -> str:
         """z in as few characters as tell it from others."""
         return f"{z[0]:.2f}" if self.is_line else " ".join(f"{x:.2f}" for x in z) or "–"
@@ -303,8 +306,28 @@ class Members(OneHot):
     def num_anchors(self) -> int:
         return self.members
 
+    @property
+    def num_trained(self) -> int:
+        return self.members
+
     def weights(self, z: Array) -> Array:
         return z
 
     def candidates(self, shots: int) -> np.ndarray:
         return np.eye(self.members, dtype=np.float32)[:shots]
+
+
+@dataclass(frozen=True)
+class Copies(Members):
+    """A trained policy and noisy copies of it, made after training by `adapt/perturb.py`."""
+
+    noise: float = 0.1
+    """Standard deviation of the noise as a fraction of each tensor's root mean square."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number("noise", self.noise, above=0.0, high=100.0)
+
+    @property
+    def num_trained(self) -> int:
+        return 1

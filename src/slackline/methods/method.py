@@ -9,7 +9,7 @@ from slackline.envs.api import Array
 from slackline.errors import SlacklineError
 from slackline.methods.auxiliary import Auxiliary
 from slackline.methods.conditioning import Conditioning
-from slackline.methods.latent import Latent, Members, Point
+from slackline.methods.latent import Copies, Latent, Members, Point
 from slackline.methods.movement import Movement
 from slackline.pixels import Network
 
@@ -34,12 +34,17 @@ class Method:
     @property
     def num_members(self) -> int:
         """How many independent policies are trained: an ensemble takes n times the samples."""
-        return self.latent.members if isinstance(self.latent, Members) else 1
+        return self.latent.num_trained
 
     @property
     def member(self) -> Method:
         """What one of those trains as."""
-        return replace(self, latent=Point()) if self.num_members > 1 else self
+        return replace(self, latent=Point()) if isinstance(self.latent, Members) else self
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether there is anything to train: noisy copies are made of a policy that was."""
+        return not isinstance(self.latent, Copies)
 
     def at(self, progress: Array) -> Method:
         """The method in force at `progress` in [0, 1] of the training."""

@@ -76,9 +76,14 @@ class RunConfig:
     steps: int
     """Environment steps per seed."""
 
-    def check(self) -> None:
-        """Refuse a configuration that cannot run."""
+    def check(self, *, to_train: bool = True) -> None:
+        """Refuse a configuration that cannot run; `to_train` also one that is never trained."""
         suite, method = self.resolve()
+        if to_train and not method.is_trained:
+            raise SlacklineError(
+                f"method {method.name!r} is not trained but made of a single policy: "
+                "slackline adapt RUN --perturb 0.1 --out FOLDER"
+            )
         if method.auxiliary.continuous_only and isinstance(suite.env.action, Discrete):
             raise SlacklineError(
                 f"method {method.name!r} needs continuous actions; {suite.name}'s are discrete"
@@ -166,7 +171,7 @@ class RunConfig:
                 seeds=tuple(values["seeds"]),
                 steps=values["steps"],
             )
-            config.check()
+            config.check(to_train=False)
         except (SlacklineError, TypeError) as error:
             raise SlacklineError(f"{path}: {error}") from None
         return config
