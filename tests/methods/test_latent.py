@@ -264,3 +264,11 @@ def test_what_is_not_even_numbers(z: Any) -> None:
 def test_too_few_anchors_are_refused(make: Any) -> None:
     with pytest.raises(SlacklineError, match="whole number from"):
         make()
+
+
+def test_corners_come_first() -> None:
+    found = Simplex(3, spread="corners").candidates(9)
+    middle = [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]]
+    np.testing.assert_allclose(found[:7], [[1 / 3] * 3, *np.eye(3), *middle], rtol=1e-6)
+    np.testing.assert_array_equal(found[7:], Simplex(3, spread="even").candidates(2))
+    np.testing.assert_array_equal(Simplex(3, spread="corners").candidates(2), found[:2])

@@ -64,7 +64,7 @@ Count = Annotated[int | None, optional(count, "INT", "protocol")]
 Devices = Annotated[int | None, optional(count, "INT", "cores")]
 Integer = Annotated[int | None, optional(count, "INT", "method")]
 Number = Annotated[float | None, optional(number, "FLOAT", "method")]
-Spread = Annotated[str | None, optional(_one_of("dirichlet", "even"), "KIND", "method")]
+Spread = Annotated[str | None, optional(_one_of("dirichlet", "even", "corners"), "KIND", "method")]
 Penalty = Annotated[str | None, optional(_one_of("tensor", "vector"), "KIND", "method")]
 
 
@@ -79,7 +79,8 @@ class MethodOptions:
     anchors: Integer = None
     """cop, bop: how many anchors span the subspace."""
     spread: Spread = None
-    """cop: candidates drawn from the flat Dirichlet law (dirichlet) or spread evenly (even)."""
+    """cop, and fan with more anchors: candidates drawn from the flat Dirichlet law (dirichlet),
+    spread evenly (even), or the centre, anchors and midpoints first (corners)."""
     skills: Integer = None
     """diayn_r: how many skills are learned, and so how many adaptation can try."""
     members: Integer = None

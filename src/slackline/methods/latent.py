@@ -106,7 +106,8 @@ class Simplex(Latent):
 
     anchors: int
     spread: str = "dirichlet"
-    """How candidates of N > 2 anchors lie: flat Dirichlet draws (the paper), or evenly spread."""
+    """How candidates of N > 2 anchors lie: flat Dirichlet draws (the paper), evenly spread, or
+    corners first (the centre, the anchors, the midpoints between two, then evenly spread)."""
     concentration: float = 1.0
     """Of the Dirichlet law z is trained with: 1 is flat (the paper), less is nearer to the anchors,
     more is nearer to the middle."""
@@ -156,9 +157,20 @@ class Simplex(Latent):
             first = spread(shots)
             return np.stack([first, 1.0 - first], axis=-1)
         if self.spread == "even":
-            points = low_discrepancy(shots, self.anchors - 1)
-            return np.asarray(self._spacings(jnp.asarray(points)))
+            return self._evenly(shots)
+        if self.spread == "corners":
+            return np.concatenate([self._corners(), self._evenly(shots)])[:shots]
         return np.asarray(replace(self, concentration=1.0).sample(jax.random.key(0), shots))
+
+    def _evenly(self, num: int) -> np.ndarray:
+        points = low_discrepancy(num, self.anchors - 1)
+        return np.asarray(self._spacings(jnp.asarray(points)))
+
+    def _corners(self) -> np.ndarray:
+        """The centre, the anchors, and the midpoint between any two."""
+        anchors = np.eye(self.anchors, dtype=np.float32)
+        pairs = [(a + b) / 2.0 for i, a in enumerate(anchors) for b in anchors[:i]]
+        return np.stack([anchors.mean(axis=0), *anchors, *pairs])
 
     def contains(self, z: np.ndarray) -> bool:
         return bool((z >= -1e-6).all()) and abs(float(z.sum()) - 1.0) <= 1e-4
@@ -167,7 +179,7 @@ class Simplex(Latent):
         return None if value is None or self.anchors != 2 else np.array([value, 1.0 - value])
 
 
-SPREADS = ("dirichlet", "even")
+SPREADS = ("dirichlet", "even", "corners")
 
 
 def low_discrepancy(num: int, dimensions: int) -> np.ndarray:
