@@ -85,7 +85,7 @@ class MethodOptions:
     """diayn_r: how many skills are learned, and so how many adaptation can try."""
     members: Integer = None
     """ensemble: how many independent policies are trained."""
-    option: tuple[str, ...] = ()
+    option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Any other option of a method, NAME=VALUE."""
 
     def given(self) -> dict[str, Any]:
