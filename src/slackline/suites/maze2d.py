@@ -148,6 +148,8 @@ SUITE = Suite(
     protocol=Protocol(steps=20_000, shots=10, episodes=1, score_episodes=1),
     note=(
         "The paper publishes neither its test mazes nor how long it trains. The mazes here are "
-        "drawn in its spirit: compare methods with each other, not these numbers with the paper's."
+        "drawn in its spirit: compare methods with each other, not these numbers with the paper's. "
+        "Mazes and policies are deterministic, so that the fresh episode of the chosen z is the one "
+        "it was chosen by once more."
     ),
 )

@@ -57,6 +57,7 @@ SUITE = Suite(
         "The paper does not say which mazes it used nor how long it trained. Ours are those that "
         "MiniGrid makes for the seeds named here: compare methods with each other, not these "
         "numbers with the paper's. Four rooms are meant by N4-S5, as the paper says; MiniGrid's "
-        "id MultiRoom-N4-S5-v0 has six by mistake, v1 four."
+        "id MultiRoom-N4-S5-v0 has six by mistake, v1 four. Mazes and policies are deterministic, "
+        "so that the fresh episode of the chosen z is the one it was chosen by once more."
     ),
 )
