@@ -16,11 +16,13 @@ from plotly.offline import get_plotlyjs
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
+from slackline.report.charts import NUM_COLOURS, colour_index
 from slackline.report.figures import differing_preferences, draw_figures
-from slackline.report.markup import Html, element, script_json
+from slackline.report.markup import Html, asset, element, script_json
 from slackline.report.page import best_of, write_page
 from slackline.report.provenance import duration
 from slackline.report.results import Results, Selection, load_results
+from slackline.report.sheet import COLOURS
 from slackline.report.words import headline, verdict
 
 
@@ -179,6 +181,16 @@ def test_headline_admits_noise(store: Store) -> None:
     store.add("lop", level=100.0)
     (result,) = load_results(store.path).suites
     assert "within the noise" in verdict(result, 10)
+
+
+def test_every_method_has_a_colour_of_its_own() -> None:
+    style = asset("page.css")
+    indices = [colour_index(method) for method in CATALOGUE.values()]
+    assert len(set(indices)) == len(CATALOGUE)
+    for index in indices:
+        assert style.count(f"--c{index}: #") == 2, "light and dark"
+        assert f".swatch.c{index} {{" in style
+    assert len(set(COLOURS)) == NUM_COLOURS
 
 
 def test_page_refers_to_nothing_outside(pair: Store) -> None:

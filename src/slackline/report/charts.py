@@ -20,6 +20,7 @@ from slackline.report.results import RunResult, Selection, SuiteResult, line_amo
 Figure = dict[str, Any]
 
 NUM_COLOURS = 10
+"""Of the style sheet, and of `sheet.COLOURS`."""
 PATTERNS = ("", "/", "x", ".")
 MAX_THIN_LINES = 24
 """More seeds than this are shown by their band alone."""
