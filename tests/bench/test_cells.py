@@ -35,6 +35,12 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
         plan([config], ADAPTING, tmp_path)
 
 
+def test_a_summary_beside_the_runs_is_no_stranger(tmp_path: Path) -> None:
+    (tmp_path / "summary.json").touch()
+    config = RunFolder(RESULTS / "discrete" / "cartpole-lop").config()
+    assert plan([config], ADAPTING, tmp_path)
+
+
 def test_a_run_is_scored_if_every_variation_is(tmp_path: Path) -> None:
     for name in ("run.json", "scores.parquet"):
         shutil.copy(RESULTS / "halfcheetah" / "halfcheetah-lop" / name, tmp_path)

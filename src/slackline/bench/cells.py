@@ -45,7 +45,7 @@ def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Ce
         raise SlacklineError(f"{out}: is a file; the output must be a folder")
     known = {cell.path.name for cell in cells} | {"report.html", "figures"}
     for entry in sorted(out.iterdir()) if out.exists() else []:
-        ours = entry.name in known or entry.suffix in (TEMPORARY, ".md", ".png")
+        ours = entry.name in known or entry.suffix in (TEMPORARY, ".md", ".png", ".json")
         if not ours and not (entry / "run.json").exists():
             raise SlacklineError(
                 f"{out}: holds something that is not a benchmark ({entry.name}); "
