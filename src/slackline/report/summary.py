@@ -1,4 +1,11 @@
-"""One row a suite and method, from the run folders alone: for programs, and for other documents."""
+"""One row a suite and method, from the run folders alone: for programs, and for other documents.
+
+What a name does not say by itself: `label` is what a run sets otherwise than its suite does, and
+`single` the label of the single policy that it is compared with ("": nothing is set otherwise;
+null: there is none). Returns are in the unit that the suite is shown in. `low` and `high` are 95 %
+intervals, `_error` standard errors over seeds, `episodes` the selection episodes of each candidate.
+null is what was not measured or would mean nothing.
+"""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ SUITE = Suite(
     note=(
         "The paper publishes neither its test mazes nor how long it trains. The mazes here are "
         "drawn in its spirit: compare methods with each other, not these numbers with the paper's. "
-        "Mazes and policies are deterministic, so that the fresh episode of the chosen z is the one "
-        "it was chosen by once more."
+        "Mazes and policies are deterministic, so that the fresh episode of the chosen z is the "
+        "one it was chosen by once more."
     ),
 )
