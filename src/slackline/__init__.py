@@ -2,7 +2,7 @@
 
 import slackline as sl
 
-line = sl.train("cartpole", method="lop", seed=0)
+line = sl.train("cartpole", seed=0)
 result = line.adapt("LongPole", shots=10)
 action = line.at(result.z)(observation)
 """
