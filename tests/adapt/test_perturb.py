@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import jax
@@ -70,7 +71,9 @@ def test_the_size_is_each_tensors_own() -> None:
 
 def test_copies_are_drawn_from_the_seed() -> None:
     def drawn(seed: int, members: int) -> np.ndarray:
-        weights = perturbed(policy(seed), members, 0.1).policy.layers[0].weight  # type: ignore[union-attr]
+        """What is added to the same policy."""
+        single = replace(policy(), seed=seed)
+        weights = perturbed(single, members, 0.1).policy.layers[0].weight  # type: ignore[union-attr]
         return np.asarray(weights - weights[:1])
 
     np.testing.assert_array_equal(drawn(3, 5), drawn(3, 5))

@@ -101,9 +101,14 @@ def test_the_single_policy_is_not_compared_with_itself(pair: Store) -> None:
     assert single["single"] == ""
 
 
-def test_our_method_is_named_in_one_place(pair: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_method_is_named_in_one_place(
+    pair: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(summary, "OURS", "lop")
     assert [row["ours"] for row in summarised(pair)] == [False, True]
+    printed = capsys.readouterr().out
+    assert "lop (ours)" in printed
+    assert "single (ours)" not in printed
 
 
 def test_runs_that_differ_in_seeds_alone_are_one(store: Store) -> None:
@@ -185,6 +190,17 @@ def test_a_single_policy_serves_every_k(store: Store) -> None:
     rows = summarised(store)
     assert [(row["method"], row["K"]) for row in rows] == [("single", 10), ("lop", 5), ("lop", 10)]
     assert all(row["ratio"] for row in rows[1:])
+
+
+def test_of_a_single_policys_ks_the_one_with_most_seeds_counts(store: Store) -> None:
+    store.add("single", shots=(5, 10))
+    store.add("single", folder="more", first_seed=3, shots=(10,))
+    store.add("lop", shots=(5,))
+    rows = summarised(store)
+    assert [row["seeds"] for row in rows if row["method"] == "single"] == [3, 6]
+    line = row_of(rows, "lop")
+    assert line["single_seeds"] == 6
+    assert line["single_score"] == row_of(rows, "single", K=10)["score"]
 
 
 def test_costs_are_compared_as_costs(store: Store) -> None:
