@@ -260,6 +260,13 @@ def test_options_may_come_before_the_suite(tmp_path: Path, monkeypatch: pytest.M
     assert asked.methods_options.given() == {"beta": 0.5, "penalty": "vector", "spread": "even"}
 
 
+def test_options_add_up() -> None:
+    from slackline.cli.train import parse
+
+    asked = parse(["cartpole", "--option", "angle=40", "--option", "damping=0.3", "--beta", "2"])
+    assert asked.methods_options.given() == {"beta": 2.0, "angle": 40, "damping": 0.3}
+
+
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m slackline.cli list | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
