@@ -85,13 +85,13 @@ class MethodOptions:
     """diayn_r: how many skills are learned, and so how many adaptation can try."""
     members: Integer = None
     """ensemble: how many independent policies are trained."""
-    option: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
-    """Any other option of a method, NAME=VALUE."""
+    option: tyro.conf.UseAppendAction[tuple[tuple[str, ...], ...]] = ()
+    """Any other options of a method, NAME=VALUE."""
 
     def given(self) -> dict[str, Any]:
         """The options that were given."""
         named = {f.name: getattr(self, f.name) for f in fields(MethodOptions) if f.name != "option"}
-        named |= dict(map(assignment, self.option))
+        named |= dict(assignment(word) for words in self.option for word in words)
         return {name: value for name, value in named.items() if value is not None}
 
 
