@@ -23,6 +23,7 @@ from slackline.learn.hyper import Hyper
 from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
 from slackline.learn.normalise import Moments, no_moments
 from slackline.methods.method import Method
+from slackline.methods.movement import Movement
 from slackline.networks import NormedMLP
 from slackline.pixels import Network, init_network
 
@@ -118,7 +119,8 @@ class Learner:
             critic = init_network(critic_key, seen, latent.size, hyper.critic_hidden, 1, hyper)
         auxiliary = self.method.auxiliary.init(auxiliary_key, latent, seen, num_outputs, hyper)
         networks: Any = (policy, critic, auxiliary)
-        memories = tuple(adam.init(n) for adam, n in zip(adams(hyper), networks, strict=True))
+        optimisers = adams(hyper, self.method.movement)
+        memories = tuple(adam.init(n) for adam, n in zip(optimisers, networks, strict=True))
         return TrainState(
             Networks(policy, critic, auxiliary, memories),  # type: ignore[arg-type]
             no_moments(self.env.observation_size) if hyper.normalise_observation else (),
@@ -302,19 +304,17 @@ class Learner:
     ) -> tuple[Networks, Losses]:
         """One gradient step of every network."""
         gradients, losses = across.mean(self.gradients(networks, samples, hyper), self.axis)
-        movement, (of_policy, *rest) = self.method.movement, gradients
-        gradients = (movement.gradients(of_policy), *rest)
-        (policy, *others), memories = zip(
-            *(
-                adam.update(gradient, memory)
-                for adam, gradient, memory in zip(
-                    adams(hyper), gradients, networks.optimisers, strict=True
-                )
-            ),
-            strict=True,
-        )
-        updates = (movement.updates(policy), *others)
-        new = map(optax.apply_updates, networks[:3], updates)  # type: ignore[arg-type]
+        moved = [
+            descend(adam, gradient, network, memory)
+            for adam, gradient, network, memory in zip(
+                adams(hyper, self.method.movement),
+                gradients,
+                networks[:3],
+                networks.optimisers,
+                strict=True,
+            )
+        ]
+        new, memories = zip(*moved, strict=True)
         return Networks(*new, memories), losses  # type: ignore[call-arg]
 
     def gradients(self, networks: Networks, samples: Samples, hyper: Hyper) -> tuple[Any, Losses]:
@@ -437,8 +437,30 @@ def merge_blocks(x: Array) -> Array:
     return x.reshape(x.shape[0] * x.shape[1], *x.shape[2:])
 
 
-def adams(hyper: Hyper) -> tuple[optax.GradientTransformation, ...]:
+def adams(hyper: Hyper, movement: Movement) -> tuple[optax.GradientTransformation, ...]:
     """Adam on clipped gradients, for the policy, the critic and the auxiliary network."""
     clip: Any = hyper.max_grad_norm
     rates = (hyper.policy_lr, hyper.critic_lr, hyper.discriminator_lr)
-    return tuple(optax.chain(optax.clip_by_global_norm(clip), optax.adam(rate)) for rate in rates)
+    policy, *others = (
+        optax.chain(optax.clip_by_global_norm(clip), optax.adam(rate)) for rate in rates
+    )
+    return in_coordinates(policy, movement), *others
+
+
+def in_coordinates(
+    adam: optax.GradientTransformation, movement: Movement
+) -> optax.GradientTransformation:
+    """Adam of the anchors, in the coordinates that their movement has them updated in."""
+
+    def update(updates: Any, state: Any, params: Any = None) -> tuple[Any, Any]:
+        updates, state = adam.update(movement.gradients(updates), state, params)
+        return movement.updates(updates), state
+
+    return optax.GradientTransformation(adam.init, update)
+
+
+def descend(
+    adam: optax.GradientTransformation, gradient: Any, network: Any, memory: Any
+) -> tuple[Any, Any]:
+    updates, memory = adam.update(gradient, memory)
+    return optax.apply_updates(network, updates), memory
