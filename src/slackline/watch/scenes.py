@@ -20,6 +20,7 @@ import numpy as np
 from slackline.envs.acrobot import Acrobot
 from slackline.envs.api import Env, Params, State
 from slackline.envs.cartpole import CartPole
+from slackline.envs.impaired import Impaired
 from slackline.envs.maze import GOAL, SIGHT, START, Maze
 from slackline.envs.pendulum import Pendulum
 from slackline.errors import SlacklineError
@@ -80,6 +81,9 @@ Scene = Callable[[Any, Any], View]
 
 def view_of(env: Env, params: Params, usual: Params) -> View:
     """How this environment is drawn, or an error that names those that can be."""
+    if isinstance(env, Impaired):
+        inside = view_of(env.env, params.inner, usual.inner)
+        return lambda past: inside(past.inner)
     for kind, scene in SCENES.items():
         if isinstance(env, kind):
             return scene(params, usual)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from slackline.envs.impaired import Impaired
 from slackline.errors import require_count
 from slackline.report.trajectories import labels_of
 from slackline.subspace import Subspace
@@ -148,6 +149,8 @@ def watch(
 
 def step_seconds(env: Any, params: Any) -> float | None:
     """Simulated seconds of one step, or None where time is only counted."""
+    if isinstance(env, Impaired):
+        return step_seconds(env.env, params.inner)
     if hasattr(params, "time_step"):
         return float(params.time_step)
     if hasattr(params, "sys"):
