@@ -14,7 +14,7 @@ import slackline as sl
 from slackline import cli
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
-from slackline.suites import NAMES
+from slackline.suites import FURTHER, NAMES
 from slackline.suites.suite import TrainTask, Variation
 from slackline.tuning import cells, load_choice, save_choice, tune
 
@@ -34,7 +34,7 @@ def ranking() -> list:
 def test_a_task_has_no_variation_to_look_at() -> None:
     """The guard: whatever tuning is given, it cannot reach a test environment from it."""
     assert "variations" not in {f.name for f in fields(TrainTask)}
-    for name in NAMES:
+    for name in (*NAMES, *FURTHER):
         if isinstance(sl.suite(name).env, HostEnv):
             continue
         values = vars(sl.suite(name).train_task).values()

@@ -95,6 +95,11 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     names += [s["name"] for s in found["suites"]] + [m["name"] for m in found["methods"]]
     assert {"cartpole", "LongPole", "single", "lop"} <= set(names)
     assert all(name in text for name in names)
+    assert "ant-hard: other changes of ant; adapt RUN --suite ant-hard for a run on ant" in text
+    assert {s["trained_as"] for s in found["suites"] if "halfcheetah" in s["name"]} == {
+        "halfcheetah",
+        "halfcheetah-mujoco",
+    }
 
 
 @pytest.mark.parametrize(

@@ -317,8 +317,8 @@ def test_without_brax(monkeypatch: pytest.MonkeyPatch) -> None:
 
 QUIET = """
 import sys
-from slackline.suites import NAMES, suite
-for name in NAMES:
+from slackline.suites import FURTHER, NAMES, suite
+for name in (*NAMES, *FURTHER):
     suite(name)
 assert not {"brax", "mujoco", "jaxopt", "flax"} & set(sys.modules)
 env = suite("halfcheetah-generalized").jax_env

@@ -16,9 +16,10 @@ import pytest
 import slackline as sl
 from slackline.adapt.kshot import Partly, changing_numbers
 from slackline.envs import spring
-from slackline.envs.brax import Ant, BraxParams, HalfCheetah, quiet_brax
+from slackline.envs.brax import Ant, BraxParams, HalfCheetah, Robot, compiled, quiet_brax
+from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
-from slackline.suites import suite
+from slackline.suites import FURTHER, suite
 from slackline.suites.bodies import (
     PARTS,
     _invweights,
@@ -27,8 +28,12 @@ from slackline.suites.bodies import (
     friction,
     gravity,
     link_inertia,
+    locked_joint,
     part_size,
+    payload,
+    slope,
 )
+from slackline.suites.hard import JOINTS
 from slackline.suites.suite import TRAIN, Suite, Variation
 
 SUITES = [
@@ -170,8 +175,7 @@ def test_a_part_changes_in_full_what_brax_integrates(part: str, factor: float, e
         np.testing.assert_allclose(before / after, expected, rtol=2e-4)
 
 
-@pytest.mark.parametrize("factor", [0.5625, 1.25])
-@pytest.mark.parametrize("softened", [False, True])
+@pytest.mark.parametrize(("factor", "softened"), [(0.5625, False), (1.25, False), (1.25, True)])
 def test_the_same_force_moves_a_heavier_foot_less(factor: float, softened: bool) -> None:
     """One frame in the air, without gravity, from a foot that was pulled off its joint."""
     train = HalfCheetah().default_params()
@@ -196,15 +200,91 @@ def test_the_same_force_moves_a_heavier_foot_less(factor: float, softened: bool)
     assert abs(ang[1]) > 0.1
 
 
+@pytest.mark.parametrize("robot", [HalfCheetah, Ant])
+@pytest.mark.parametrize("engine", ["spring", "positional", "generalized"])
+def test_a_payload_is_a_share_of_what_the_engine_integrates(
+    robot: type[Robot], engine: str
+) -> None:
+    """On the torso and nowhere else; 0.7 is the power of the half-cheetah's masses, 0 the ant's."""
+    train = robot(engine).default_params()
+    loaded = payload(0.5)(train)
+
+    def felt(params: BraxParams) -> np.ndarray:
+        power = 1.0 - float(params.sys.spring_mass_scale)
+        return np.asarray(params.sys.link.inertia.mass) ** power
+
+    before, after = felt(train), felt(loaded)
+    assert after.sum() == pytest.approx(1.5 * before.sum())
+    np.testing.assert_allclose(after[1:], before[1:], rtol=1e-6)
+    np.testing.assert_array_equal(loaded.sys.link.inertia.i, train.sys.link.inertia.i)
+    if engine == "spring":
+        links = spring._robot(loaded.sys).links
+        found = [1.0 / float(link.inverse_mass) for link in links]
+        np.testing.assert_allclose(found, after, rtol=1e-5)
+    again = payload(0.5)(loaded)
+    assert felt(again).sum() == pytest.approx(1.5**2 * before.sum())
+
+
+def test_a_slope_is_tilted_gravity() -> None:
+    train = HalfCheetah().default_params()
+    uphill = slope(30.0)(gravity(2.0)(train))
+    expected = 2.0 * 9.81 * np.array([-0.5, 0.0, -math.sqrt(0.75)])
+    for path in (uphill.sys.gravity, uphill.sys.opt.gravity):
+        np.testing.assert_allclose(path, expected, rtol=1e-6)
+    back = slope(-30.0)(uphill)
+    np.testing.assert_allclose(back.sys.gravity, 2.0 * train.sys.gravity, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("robot", "motor", "dof", "link", "angle"),
+    [
+        (HalfCheetah, 1, 4, 2, 0.0),
+        (HalfCheetah, 5, 8, 6, 0.0),
+        (Ant, 4, 8, 3, 0.0),
+        (Ant, 1, 13, 8, 1.0),
+    ],
+)
+def test_a_locked_joint_has_both_limits_where_it_rests(
+    robot: type[Robot], motor: int, dof: int, link: int, angle: float
+) -> None:
+    train = robot().default_params()
+    params = locked_joint(motor)(train)
+    for limit, before in zip(params.sys.dof.limit, train.sys.dof.limit, strict=True):
+        assert float(limit[dof]) == angle
+        np.testing.assert_array_equal(np.delete(limit, dof), np.delete(before, dof))
+    stiffness = params.sys.link.constraint_limit_stiffness
+    assert float(stiffness[link]) == 10_000.0
+    before = train.sys.link.constraint_limit_stiffness
+    np.testing.assert_array_equal(np.delete(stiffness, link), np.delete(before, link))
+
+
+def test_the_suites_impair_what_they_say() -> None:
+    """Numbers of motors by the names that the models have."""
+    mujoco: Any = import_module("mujoco")
+    names = {
+        "halfcheetah": ("bthigh", "fthigh", "bshin", "ffoot"),
+        "ant": ("hip_1", "ankle_3", "hip_2", "ankle_4"),
+    }
+    for robot, expected in names.items():
+        model = compiled(suite(robot).env.asset)  # type: ignore[union-attr]
+        joints = [
+            mujoco.mj_id2name(model, mujoco.mjtObj.mjOBJ_JOINT, model.actuator_trnid[motor, 0])
+            for motor, _ in JOINTS[robot].values()
+        ]
+        assert tuple(joints) == expected
+
+
 def test_inertia_and_inverse_weights_start_as_mujoco_s() -> None:
     sys = HalfCheetah().default_params().sys
     for link in range(7):
         np.testing.assert_allclose(
             link_inertia(sys, link, 1.0), sys.link.inertia.i[link], atol=1e-6
         )
-    link_weights, dof_weights = _invweights(sys)
-    np.testing.assert_allclose(link_weights, sys.link.invweight, rtol=1e-5)
-    np.testing.assert_allclose(dof_weights, sys.dof.invweight, rtol=1e-5)
+    for robot in (HalfCheetah, Ant):
+        sys = robot().default_params().sys
+        link_weights, dof_weights = _invweights(sys)
+        np.testing.assert_allclose(link_weights, sys.link.invweight, rtol=1e-5)
+        np.testing.assert_allclose(dof_weights, sys.dof.invweight, rtol=1e-5)
 
 
 def test_a_heavier_part_moves_less_easily() -> None:
@@ -239,7 +319,7 @@ def test_as_many_sensors_are_dead_as_the_name_says(percent: int) -> None:
 def test_by_a_factor_of_one_nothing_changes(name: str) -> None:
     """Bit for bit."""
     train = suite(name).jax_env.default_params()
-    changes = [gravity(1.0), friction(1.0), dead_sensors(0.0)]
+    changes = [gravity(1.0), friction(1.0), dead_sensors(0.0), payload(0.0), slope(0.0)]
     if name.startswith("half"):
         changes += [part_size(part, 1.0, softened=s) for part in PARTS for s in (False, True)]
     for change in changes:
@@ -270,6 +350,10 @@ def test_dead_sensors() -> None:
         (lambda: part_size("torso", 0.0), "factor of torso is 0"),
         (lambda: part_size("shin", 1.25), "unknown part 'shin'; did you mean shins"),
         (lambda: part_size("feet", 1.25)(Ant().default_params()), "part is 'feet'; only the half"),
+        (lambda: payload(-0.1), "share of the payload is -0.1; .*at least 0"),
+        (lambda: slope(90.0), "slope is 90; .*at most 60"),
+        (lambda: slope(math.nan), "slope is nan"),
+        (lambda: locked_joint(8)(Ant().default_params()), "motor is 8; .*from 0 to 7"),
         (lambda: dead_sensors(1.01), "fraction of dead sensors is 1.01; .*at most 1"),
         (lambda: dead_sensors(-0.1), "fraction of dead sensors is -0.1; .*at least 0"),
         (lambda: dead_sensors(math.nan), "fraction of dead sensors is nan"),
@@ -301,10 +385,11 @@ def test_what_the_notes_say_of_softened_masses() -> None:
     assert "power 0.7" not in suite("halfcheetah-generalized").note
 
 
-@pytest.mark.parametrize("name", ["halfcheetah-soft", "halfcheetah-dev", "ant-dev"])
+@pytest.mark.parametrize("name", FURTHER)
 def test_other_changes_of_a_robot_are_trained_alike(name: str) -> None:
-    found, plain = suite(name), suite(name.split("-")[0])
-    assert (found.name, found.env, found.horizon) == (name, plain.env, plain.horizon)
+    found, plain = suite(name), suite(name.rpartition("-")[0])
+    env = found.env.env if isinstance(found.env, Impaired) else found.env
+    assert (found.name, env, found.horizon) == (name, plain.env, plain.horizon)
     assert (found.hyper, found.presets) == (plain.hyper, plain.presets)
     assert (found.options, found.exceptions) == (plain.options, plain.exceptions)
     assert found.title != plain.title

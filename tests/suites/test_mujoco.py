@@ -36,6 +36,19 @@ def test_spaces_are_those_of_the_real_environment(robot: str) -> None:
     assert (env.observation_size, env.action) == (real.observation_size, real.action)
 
 
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_hard_changes_are_the_plain_ones_made_twice(robot: str) -> None:
+    plain, hard = mujoco(robot), sl.suite(f"{robot}-mujoco-hard")
+    assert (hard.name, hard.env, hard.hyper) == (f"{robot}-mujoco-hard", plain.env, plain.hyper)
+    usual = plain.env.default_params()
+    bodily = [v for v in plain.variations if "Sensor" not in v.name]
+    assert [v.name for v in hard.variations] == [f"{v.name}Twice" for v in bodily]
+    for variation in bodily:
+        twice = variation.apply(variation.apply(usual))
+        found = hard.variation(f"{variation.name}Twice").apply(usual)
+        assert found.options == twice.options
+
+
 CASES = [(robot, v.name) for robot in ROBOTS for v in mujoco(robot).variations]
 
 
@@ -94,7 +107,9 @@ def test_a_line_trains_and_adapts() -> None:
 
 
 def test_an_engine_that_is_none_names_mujoco_too() -> None:
-    with pytest.raises(SlacklineError, match=r"unknown physics engine of ant 'mojoco'.*mujoco"):
+    with pytest.raises(
+        SlacklineError, match=r"unknown physics engine or set .* of ant 'mojoco'.*mujoco"
+    ):
         sl.suite("ant-mojoco")
     with pytest.raises(SlacklineError, match="block is 64"):
         configure("ant-mujoco", hyper=replace(mujoco("ant").hyper, block=64))

@@ -43,6 +43,16 @@ def test_a_half_cheetah_stands_on_the_ground_and_its_big_shins_are_marked() -> N
     assert step_seconds(found.env, params) == pytest.approx(0.05)
 
 
+def test_an_impaired_robot_is_drawn_as_the_one_inside() -> None:
+    found = suite("halfcheetah-hard")
+    usual = found.env.default_params()
+    params = found.variation("BigShinsTwice").apply(usual)
+    picture = view_of(found.jax_env, params, usual)(start_of(found.jax_env, usual))
+    marked = {mix(ACCENT, SKY, share) for share in (NEAR, FAR)}
+    assert [shape.fill in marked for shape in picture.shapes if shape.edge].count(True) == 2
+    assert step_seconds(found.env, params) == pytest.approx(0.05)
+
+
 def test_an_ant_is_drawn_whole_in_perspective() -> None:
     env: Any = Ant()
     params = env.default_params()

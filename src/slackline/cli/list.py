@@ -25,9 +25,10 @@ def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
     from slackline.envs.brax import BACKENDS
     from slackline.methods.catalogue import CATALOGUE
-    from slackline.suites import MUJOCO, NAMES, ROBOTS, suite
+    from slackline.suites import FURTHER, MUJOCO, NAMES, ROBOTS, suite
 
     engines = (*BACKENDS[1:], MUJOCO)
+    names = [n for name in NAMES for n in (name, *(f for f in FURTHER if f.startswith(f"{name}-")))]
     return {
         "suites": [
             {
@@ -36,13 +37,14 @@ def catalogue() -> dict[str, Any]:
                 "horizon": s.horizon,
                 "variations": [{"name": v.name, "change": v.description} for v in s.variations],
                 "extras": [{"name": v.name, "change": v.description} for v in s.extras],
+                "trained_as": s.name.rpartition("-")[0] if s.name in FURTHER else s.name,
                 "engines": [f"{s.name}-{e}" for e in engines if s.name in ROBOTS],
                 "protocol": asdict(s.protocol),
                 "hyper": asdict(s.hyper),
                 "exceptions": s.exceptions,
                 "presets": ["paper", *s.presets],
             }
-            for s in map(suite, NAMES)
+            for s in map(suite, names)
         ],
         "methods": [
             {"name": m.name, "title": m.title, "options": m.options} for m in CATALOGUE.values()
@@ -53,11 +55,7 @@ def catalogue() -> dict[str, Any]:
 def as_text(found: dict[str, Any]) -> str:
     lines = ["suites"]
     for suite in found["suites"]:
-        protocol = suite["protocol"]
-        lines.append(
-            f"  {suite['name']}: {suite['hyper']['algorithm']}, {protocol['steps']:,} steps/seed, "
-            f"{protocol['shots']} shots × {protocol['episodes']} episodes"
-        )
+        lines.append(f"  {suite['name']}: {headline(suite)}")
         width = max(14, *(2 + len(v["name"]) for v in suite["variations"] + suite["extras"]))
         lines += [f"    {v['name']:{width}}{v['change']}" for v in suite["variations"]]
         lines += [
@@ -65,7 +63,7 @@ def as_text(found: dict[str, Any]) -> str:
         ]
         if suite["engines"]:
             lines.append(f"    on other physics engines: {', '.join(suite['engines'])}")
-        if len(suite["presets"]) > 1:
+        if len(suite["presets"]) > 1 and suite["trained_as"] == suite["name"]:
             lines.append(f"    presets: {', '.join(suite['presets'])}")
     lines.append("  your own: gym:ID, envpool:ID, module:function, or a suite file (.toml)")
     lines += ["", "methods"]
@@ -74,6 +72,18 @@ def as_text(found: dict[str, Any]) -> str:
         settings = f" ({options})" if options else ""
         lines.append(f"  {method['name']:12}{method['title']}{settings}")
     return "\n".join(lines)
+
+
+def headline(suite: dict[str, Any]) -> str:
+    """How it is trained and adapted, or whose training it shares."""
+    if suite["trained_as"] != suite["name"]:
+        robot = suite["trained_as"]
+        return f"other changes of {robot}; adapt RUN --suite {suite['name']} for a run on {robot}"
+    protocol = suite["protocol"]
+    return (
+        f"{suite['hyper']['algorithm']}, {protocol['steps']:,} steps/seed, "
+        f"{protocol['shots']} shots × {protocol['episodes']} episodes"
+    )
 
 
 def parse(argv: list[str]) -> List:

@@ -31,6 +31,10 @@ DEVELOPED_ON = ("cartpole", "acrobot", "pendulum", "minigrid", "halfcheetah", "a
 
 FURTHER = {
     "halfcheetah-soft": ("halfcheetah", "SOFT_SUITE"),
+    "halfcheetah-hard": ("hard", "HALFCHEETAH"),
+    "halfcheetah-mujoco-hard": ("mujoco", "HALFCHEETAH_HARD"),
+    "ant-hard": ("hard", "ANT"),
+    "ant-mujoco-hard": ("mujoco", "ANT_HARD"),
     **{f"{name}-dev": ("dev", name.upper()) for name in DEVELOPED_ON},
 }
 """Other changes of a robot that is trained the same way: the module and the name in it. What was

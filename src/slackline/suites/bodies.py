@@ -17,6 +17,7 @@ import numpy as np
 
 from slackline.envs.brax import (
     BACKENDS,
+    Ant,
     Array,
     BraxParams,
     HalfCheetah,
@@ -26,14 +27,20 @@ from slackline.envs.brax import (
     long_axis,
 )
 from slackline.envs.mjcf import PARTS
+from slackline.envs.spring import WIDTHS
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.suites.suite import Protocol, Suite, Variation
 
 BLOCK = 128
 """Robots stepped together when policies are evaluated; see benchmarks/spring.py."""
 
+TORSO = 0
+"""The torso's number among the links of both robots."""
+
 LONG = 2
 """A link's long axis in its inertial frame, whose axes MuJoCo orders by moments, largest first."""
+STIFF = 10_000.0
+"""N m per radian that hold a locked joint: a motor of either robot bends it by less than 1°."""
 
 Change = Callable[[BraxParams], BraxParams]
 
@@ -104,6 +111,69 @@ def _thicker(sys: System, link: int, factor: float, power: float) -> np.ndarray:
     across = np.arange(3) != LONG
     ratio = np.diagonal(new) / np.diagonal(old)
     return np.diag(np.diagonal(now) * ratio ** np.where(across, 1.0 / power, 1.0))
+
+
+def payload(share: float) -> Change:
+    """A load at the torso's centre of mass that weighs `share` of the whole robot.
+
+    Of the masses that the engine integrates. Where it takes all for 1, as spring and positional do
+    of the ant's, the model is made to say so and then to be taken as it is.
+    """
+    require_number("share of the payload", share, low=0.0, high=100.0)
+
+    def change(params: BraxParams) -> BraxParams:
+        sys = params.sys
+        power, mass = powers(sys)[0], np.asarray(sys.link.inertia.mass, np.float64)
+        if share == 0.0:
+            return params
+        felt = mass**power
+        loaded = felt + share * felt.sum() * (np.arange(len(felt)) == TORSO)
+        if power == 0.0:
+            mass, sys = felt, sys.replace(spring_mass_scale=jnp.float32(0.0))
+        new = mass * (loaded / felt) ** (1.0 / (power or 1.0))
+        heavy = sys.tree_replace({"link.inertia.mass": jnp.asarray(new, jnp.float32)})
+        return params._replace(sys=_with_invweights(heavy, sys))
+
+    return change
+
+
+def slope(degrees: float) -> Change:
+    """The floor rises towards +x, where the robots run to: gravity, seen from it, is tilted."""
+    require_number("slope", degrees, low=-60.0, high=60.0)
+    sine, cosine = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
+    turn = np.array([[cosine, 0.0, sine], [0.0, 1.0, 0.0], [-sine, 0.0, cosine]])
+
+    def change(params: BraxParams) -> BraxParams:
+        tilted = {
+            path: jnp.asarray(turn @ np.asarray(_leaf(params.sys, path), np.float64), jnp.float32)
+            for path in ("gravity", "opt.gravity")
+        }
+        return params._replace(sys=params.sys.tree_replace(tilted))
+
+    return change
+
+
+def locked_joint(motor: int) -> Change:
+    """The joint of one motor stays where it is in the robot's first pose.
+
+    Both of its limits are there. They are springs, so hard blows move it by a few degrees, and what
+    a reset's noise moved it by it swings back. Motors are numbered as actions are.
+    """
+
+    def change(params: BraxParams) -> BraxParams:
+        sys = params.sys
+        require_count("motor", motor, low=0, high=len(sys.actuator.qd_id) - 1)
+        dof, rest = int(sys.actuator.qd_id[motor]), sys.init_q[sys.actuator.q_id[motor]]
+        link = np.repeat(np.arange(sys.num_links()), [WIDTHS[k][1] for k in sys.link_types])[dof]
+        low, high = sys.dof.limit
+        stiffness = sys.link.constraint_limit_stiffness
+        held = {
+            "dof.limit": (low.at[dof].set(rest), high.at[dof].set(rest)),
+            "link.constraint_limit_stiffness": stiffness.at[link].max(STIFF),
+        }
+        return params._replace(sys=sys.tree_replace(held))
+
+    return change
 
 
 def dead_sensors(fraction: float, seed: int = 0) -> Change:
@@ -242,7 +312,8 @@ def _with_invweights(sys: System, before: System) -> System:
 def _invweights(sys: System) -> tuple[np.ndarray, np.ndarray]:
     """As MuJoCo works them out for the masses and inertias of `sys`."""
     mujoco: Any = import_module("mujoco")
-    model = copy.copy(compiled(HalfCheetah.asset))
+    robot = HalfCheetah if "bfoot" in sys.link_names else Ant
+    model = copy.copy(compiled(robot.asset))
     model.body_mass[1:] = sys.link.inertia.mass
     model.body_inertia[1:] = np.diagonal(sys.link.inertia.i, axis1=-2, axis2=-1)
     mujoco.mj_setConst(model, mujoco.MjData(model))

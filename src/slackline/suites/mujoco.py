@@ -17,6 +17,7 @@ from slackline.errors import unknown
 from slackline.suites import ant, halfcheetah
 from slackline.suites.bodies import drawn_dead, times
 from slackline.suites.halfcheetah import CHANGES, FACTORS
+from slackline.suites.hard import twice
 from slackline.suites.suite import Protocol, Suite, Variation
 
 Change = Callable[[HostParams], HostParams]
@@ -117,3 +118,20 @@ def on(robot: str) -> Suite:
         ),
         options=ant.SUITE.options,
     )
+
+
+def hard(robot: str, pairs: Sequence[tuple[str, str]]) -> Suite:
+    """The paper's changes made twice, on MuJoCo; nothing here impairs motors or sensors."""
+    plain = on(robot)
+    return replace(
+        plain,
+        name=f"{plain.name}-hard",
+        title=f"{plain.title}, hard changes",
+        variations=tuple(twice(size, what, partial(scaled, what.lower())) for size, what in pairs),
+        extras=(),
+        note="Changes more severe than the paper's. " + NOTE,
+    )
+
+
+HALFCHEETAH_HARD = hard("halfcheetah", halfcheetah.VARIED)
+ANT_HARD = hard("ant", ant.WORLDS)
