@@ -272,6 +272,16 @@ def test_options_add_up() -> None:
     assert asked.methods_options.given() == {"beta": 2.0, "angle": 40, "damping": 0.3}
 
 
+def test_what_a_preset_switches_on_can_be_switched_off() -> None:
+    from slackline.cli.train import parse
+
+    asked = ["halfcheetah", "--preset", "fast"]
+    assert parse(asked).hyper.layer_norm
+    assert parse([*asked, "--hyper.layer-norm"]).hyper.layer_norm
+    assert not parse([*asked, "--hyper.no-layer-norm"]).hyper.layer_norm
+    assert parse(["cartpole", "--hyper.layer-norm"]).hyper.layer_norm
+
+
 def test_a_reader_that_leaves_early_is_no_error(tmp_path: Path) -> None:
     command = f"{sys.executable} -m slackline.cli list | head -1"
     done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)

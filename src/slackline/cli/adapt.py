@@ -10,7 +10,16 @@ from typing import Annotated
 import polars as pl
 import tyro
 
-from slackline.cli.options import Count, Devices, Spread, number, optional, parse_as, set_up_jax
+from slackline.cli.options import (
+    Count,
+    Devices,
+    Spread,
+    Switch,
+    number,
+    optional,
+    parse_as,
+    set_up_jax,
+)
 from slackline.cli.progress import waiting
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
@@ -52,7 +61,7 @@ class Adapt:
     """With --perturb: the run folder to keep the copies and their scores in."""
     devices: Devices = None
     """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
-    json: bool = False
+    json: Switch = False
     """Print JSON for programs instead of a table for people."""
 
     def run(self) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from slackline.cli.options import Count, Devices, MethodOptions, parse_as, set_up_jax
+from slackline.cli.options import Count, Devices, MethodOptions, Switch, parse_as, set_up_jax
 from slackline.cli.progress import training_bar, waiting
 from slackline.cli.report import publish
 from slackline.cli.train import outcome
@@ -53,7 +53,7 @@ class Bench:
     """Folder to keep the runs and the page in."""
     devices: Devices = None
     """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
-    dry_run: bool = False
+    dry_run: Switch = False
     """Only print the command of every cell."""
 
     def run(self) -> None:

@@ -6,14 +6,14 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slackline.cli.options import parse_as
+from slackline.cli.options import Switch, parse_as
 
 
 @dataclass
 class List:
     """What there is: suites with their variations, and methods with their options."""
 
-    json: bool = False
+    json: Switch = False
     """Print JSON for programs instead of text for people."""
 
     def run(self) -> None:

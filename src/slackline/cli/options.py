@@ -61,6 +61,9 @@ def optional(parse: Callable[[list[str]], Any], metavar: str, missing: str) -> A
 
 Count = Annotated[int | None, optional(count, "INT", "protocol")]
 """A whole number; 8e6, 8M and 8_000_000 are the same. None stands for the suite's protocol."""
+Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
+"""Off unless it is given, without a --no- of its own. Hyper-parameters have one: a preset may have
+switched them on."""
 Devices = Annotated[int | None, optional(count, "INT", "cores")]
 Integer = Annotated[int | None, optional(count, "INT", "method")]
 Number = Annotated[float | None, optional(number, "FLOAT", "method")]
@@ -105,7 +108,7 @@ def parse_as(verb: str, kind: type[T], argv: list[str], default: Any = None) -> 
                 prog=f"slackline {verb}",
                 args=argv,
                 default=default,
-                config=(tyro.conf.HelptextFromCommentsOff, tyro.conf.FlagCreatePairsOff),
+                config=(tyro.conf.HelptextFromCommentsOff,),
             )
     except SystemExit as stop:
         if stop.code in (0, None):  # --help

@@ -13,6 +13,7 @@ from slackline.cli.options import (
     Count,
     Devices,
     MethodOptions,
+    Switch,
     first_word,
     parse_as,
     set_up_jax,
@@ -47,7 +48,7 @@ class Train:
     """Environment steps per seed (8e6 and 8M will do)."""
     out: Path | None = None
     """Folder to keep the run in. Default: runs/SUITE-METHOD."""
-    resume: bool = False
+    resume: Switch = False
     """Continue the run in the output folder (or begin it, if there is none)."""
     methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     checkpoint_seconds: float = 30.0
