@@ -383,6 +383,17 @@ def test_figures_of_one_method_and_seed(store: Store, tmp_path: Path, method: st
     assert len(files) == (2 if method == "single" else 4)
 
 
+def test_mazes_without_weights_are_reported_without_walks(store: Store, tmp_path: Path) -> None:
+    store.add("lop", suite="maze2d")
+    text = written(store)
+    assert "Where the policies walk" in text
+    words = "cannot be drawn: the run has no subspace.safetensors"
+    assert f"{CATALOGUE['lop'].title} {words}" in text
+    files = draw_figures(load_results(store.path), tmp_path)
+    assert not [file.name for file in files if "walks" in file.name]
+    assert files
+
+
 def test_figures_without_matplotlib_say_what_to_install(
     pair: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,7 @@ def draw_walks(result: SuiteResult, folder: Path) -> list[Path]:
             folder / f"{result.suite.name}-walks-{run.method.name}.png",
         )
         for run in result.runs
-        if run.method in result.methods(result.main_shots)
+        if run.has_weights and run.method in result.methods(result.main_shots)
     ]
 
 

@@ -28,7 +28,7 @@ from slackline.report.charts import (
 )
 from slackline.report.markup import Html, asset, element, fill, join, script_json, scroll_box
 from slackline.report.provenance import provenance_section
-from slackline.report.results import Results, SuiteResult
+from slackline.report.results import Results, RunResult, SuiteResult
 from slackline.report.tables import shown_average
 from slackline.report.trajectories import MAX_COLUMNS, trajectories_html
 from slackline.report.words import averages, conditions, headline, verdict
@@ -450,11 +450,19 @@ def walks_section(result: SuiteResult, shots: int) -> Html:
     measured = {method.name for method in result.methods(shots)}
     panels = {
         run.method.title: trajectories_html(run.subspace(), shots)
+        if run.has_weights
+        else no_walks(run)
         for run in result.runs
         if run.method.name in measured
     }
     tabs, body = tabbed(f"{result.suite.name}-{shots}-walks", "Method", panels)
     return element("section", element("h3", "Where the policies walk"), tabs, body, class_="block")
+
+
+def no_walks(run: RunResult) -> Html:
+    """A note in place of the walks."""
+    reason = "the run has no subspace.safetensors, and walks are drawn from the weights."
+    return element("p", f"{run.method.title} cannot be drawn: {reason}")
 
 
 # Training

@@ -45,6 +45,11 @@ class RunResult:
     def budget(self) -> str:
         return f"{len(self.config.seeds)} seeds × {self.config.steps:,} steps"
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether the trained artefact is there: scores may be kept without it."""
+        return RunFolder(self.path).subspace_file.exists()
+
     def subspace(self) -> Subspace:
         """The trained artefact of the first seed."""
         return RunFolder(self.path).subspaces()[0]
