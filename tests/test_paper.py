@@ -68,6 +68,16 @@ def test_averages_of_the_ant_are_those_the_paper_prints(
     assert {name: paper_average("ant", m, shots) for name, m in ours.items()} == averages
 
 
+def test_softened_changes_are_shown_beside_the_papers() -> None:
+    line = method("lop")
+    for find in (paper_average, paper_ratio):
+        assert find("halfcheetah-soft", line, 10) == find("halfcheetah", line, 10) is not None
+    for variation in suite("halfcheetah-soft").variations:
+        soft = paper_score("halfcheetah-soft", line, variation.name, 10)
+        assert soft == paper_score("halfcheetah", line, variation.name, 10) is not None
+    assert paper_score("halfcheetah-mujoco", line, "BigFeet", 10) is None
+
+
 def test_averages_of_the_half_cheetah_at_any_k() -> None:
     assert [paper_average("halfcheetah", method("lop"), k) for k in (5, 10, 20)] == [
         10413,

@@ -15,6 +15,10 @@ CITATION = (
 )
 
 
+SAME_CHANGES = {"halfcheetah-soft": "halfcheetah"}
+"""Suites with the names and factors of another: the paper's numbers of that one are theirs too."""
+
+
 class PaperScore(NamedTuple):
     mean: float
     std: float
@@ -44,7 +48,7 @@ def paper_average(suite: str, method: Method, shots: int) -> float | None:
     Where it prints a method once for every β, the average of those cells: its summary quotes
     DIAYN+R on Maze2d at β = 0.1 without saying so.
     """
-    summary = _tables().get(f"summary_K={shots}", {}).get(method.name, {}).get(suite)
+    summary = _tables().get(f"summary_K={shots}", {}).get(method.name, {}).get(_printed(suite))
     if summary is not None and not _printed_by_beta(suite, method, shots):
         return summary
     average = _average_of_cells(suite, method, shots)
@@ -82,9 +86,14 @@ def _printed_by_beta(suite: str, method: Method, shots: int) -> bool:
     return any(column.startswith(f"{method.name},beta=") for column in columns)
 
 
+def _printed(suite: str) -> str:
+    """The suite under whose name the paper's numbers are kept."""
+    return SAME_CHANGES.get(suite, suite)
+
+
 def _rows(suite: str, shots: int) -> dict[str, dict[str, Any]]:
     """The table of a suite, {our name of a variation: {method: cell}}."""
-    rows = _tables().get(suite, {}).get(f"K={shots}", {})
+    rows = _tables().get(_printed(suite), {}).get(f"K={shots}", {})
     return {_variation(row): cells for row, cells in rows.items()}
 
 
