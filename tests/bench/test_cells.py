@@ -30,7 +30,7 @@ def test_the_command_that_made_a_kept_benchmark_can_be_given_again(folder: Path)
 
 def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
-    config = RunFolder(RESULTS / "halfcheetah" / "halfcheetah-lop").config()
+    config = RunFolder(RESULTS / "ant" / "ant-lop").config()
     with pytest.raises(SlacklineError, match=r"not a benchmark \(thesis.tex\)"):
         plan([config], ADAPTING, tmp_path)
 
@@ -43,35 +43,35 @@ def test_a_summary_beside_the_runs_is_no_stranger(tmp_path: Path) -> None:
 
 def test_a_run_is_scored_if_every_variation_is(tmp_path: Path) -> None:
     for name in ("run.json", "scores.parquet"):
-        shutil.copy(RESULTS / "halfcheetah" / "halfcheetah-lop" / name, tmp_path)
+        shutil.copy(RESULTS / "ant" / "ant-lop" / name, tmp_path)
     run = RunFolder(tmp_path)
     assert is_scored(run, ADAPTING)
     assert not is_scored(run, Adapting(10, 1, 5))
     scores = read_scores(run.scores_file)
-    more = scores.filter(variation="BigTorso").with_columns(pl.lit("HugeTorso").alias("variation"))
+    more = scores.filter(variation="BigGravity").with_columns(pl.lit("Moon").alias("variation"))
     pl.concat([scores, more]).write_parquet(run.scores_file)
     assert is_scored(run, ADAPTING), "whatever else it was adapted to"
-    scores.filter(pl.col("variation") != "BigTorso").write_parquet(run.scores_file)
+    scores.filter(pl.col("variation") != "BigGravity").write_parquet(run.scores_file)
     assert not is_scored(run, ADAPTING)
     of_another(scores).write_parquet(run.scores_file)
     assert not is_scored(run, ADAPTING), "variations of another suite may have the same names"
 
 
 def of_another(scores: pl.DataFrame) -> pl.DataFrame:
-    return scores.with_columns(pl.lit("halfcheetah-soft").alias("suite"))
+    return scores.with_columns(pl.lit("ant-generalized").alias("suite"))
 
 
 def test_scores_of_two_suites_lie_side_by_side(tmp_path: Path) -> None:
-    shutil.copy(RESULTS / "halfcheetah" / "halfcheetah-lop" / "run.json", tmp_path)
+    shutil.copy(RESULTS / "ant" / "ant-lop" / "run.json", tmp_path)
     run = RunFolder(tmp_path)
-    own = read_scores(RESULTS / "halfcheetah" / "halfcheetah-lop" / "scores.parquet")
+    own = read_scores(RESULTS / "ant" / "ant-lop" / "scores.parquet")
     other = of_another(own)
     merge_scores(run.scores_file, other)
-    assert list(scores_by_suite(run)) == ["halfcheetah-soft"]
+    assert list(scores_by_suite(run)) == ["ant-generalized"]
     assert len(merge_scores(run.scores_file, own)) == 2 * len(own)
     assert len(merge_scores(run.scores_file, own)) == 2 * len(own), "what was there is replaced"
     found = scores_by_suite(run)
-    assert_frame_equal(found["halfcheetah"], own)
-    assert_frame_equal(found["halfcheetah-soft"], other)
+    assert_frame_equal(found["ant"], own)
+    assert_frame_equal(found["ant-generalized"], other)
     results = load_results(tmp_path).suites
     assert {r.suite.name: len(r.scores) for r in results} == dict.fromkeys(found, len(own))
