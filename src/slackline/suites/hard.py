@@ -37,7 +37,7 @@ SPREAD = {
     ),
 }
 """Standard deviation of every sensor while single policies trained (the mean over six seeds of
-their normalisers, in results/), to two digits."""
+their normalisers), to two digits."""
 
 NOISE = 0.3
 """Standard deviation of the sensors' noise, in spreads of each sensor."""
