@@ -294,8 +294,8 @@ def test_a_finished_run_without_a_usable_log_is_told_in_one_line(
 ) -> None:
     shutil.copytree(bench / "cartpole-lop", tmp_path / "run")
     (tmp_path / "run" / "progress.jsonl").write_text(damage)
-    words = ["train", "cartpole", "--seeds", "2", "--steps", "20k", "--resume", "--out"]
-    code = cli.run([*words, str(tmp_path / "run")])
+    words = ["train", "cartpole", "--method", "lop", "--seeds", "2", "--steps", "20k"]
+    code = cli.run([*words, "--resume", "--out", str(tmp_path / "run")])
     captured = capsys.readouterr()
     if damage:
         assert code == 2

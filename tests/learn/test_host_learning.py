@@ -179,10 +179,10 @@ def test_windows_follow_each_other_also_when_they_overlap_with_learning(overlap:
     program = HostProgram(Learner(sl.gymnasium(Diary), 1000, LOP), hyper, (0,))
     learn, windows, states = program._learn, [], []
 
-    def watched(state: Any, hyper: Any, steps: Any) -> Any:
+    def watched(state: Any, hyper: Any, steps: Any, budget: Any) -> Any:
         windows.append(steps)
         states.append(state)
-        return learn(state, hyper, steps)
+        return learn(state, hyper, steps, budget)
 
     program._learn = watched
     state = program.init()
@@ -382,10 +382,10 @@ def test_what_a_reset_step_holds_does_not_matter() -> None:
 
         names = ("observation", "reward", "log_prob", "next_observation", "action")
         changed = {name: spoilt(getattr(steps, name)) for name in names}
-        after, losses = program._learn(state, hyper, steps._replace(**changed))
+        after, losses = program._learn(state, hyper, steps._replace(**changed), np.inf)
         return after.networks, after.seen, losses
 
     jax.tree.map(np.testing.assert_array_equal, learnt_from(0.0), learnt_from(1.0))
-    nothing, _ = program._learn(state, hyper, steps._replace(real=np.zeros_like(real)))
+    nothing, _ = program._learn(state, hyper, steps._replace(real=np.zeros_like(real)), np.inf)
     jax.tree.map(np.testing.assert_array_equal, nothing.networks, state.networks)
     jax.tree.map(np.testing.assert_array_equal, nothing.seen, state.seen)
