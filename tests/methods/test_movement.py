@@ -12,7 +12,7 @@ import pytest
 
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method
-from slackline.methods.movement import Movement, Together, coordinates
+from slackline.methods.movement import Damped, Movement, Together, coordinates
 from slackline.networks import init_mlp
 
 
@@ -24,7 +24,7 @@ def degrees_between(a: Any, b: Any) -> float:
 def test_two_anchors_are_a_centre_and_a_difference() -> None:
     """Gradients (1, 2) and (3, −2): of the centre their sum, of θ_1 − c their difference."""
     gradients = {"w": jnp.array([[1.0, 2.0], [3.0, -2.0]]), "shared": jnp.array([[5.0]])}
-    found = Together().gradients(gradients)
+    found = Damped(0.1).gradients(gradients)
     np.testing.assert_allclose(found["w"], [[4.0, 0.0], [-2.0, 4.0]])
     np.testing.assert_array_equal(found["shared"], [[5.0]])
     assert Movement().gradients(gradients) is gradients
@@ -32,7 +32,7 @@ def test_two_anchors_are_a_centre_and_a_difference() -> None:
 
 def test_updates_of_the_difference_are_damped() -> None:
     updates = {"w": jnp.array([[1.0, 2.0], [4.0, -2.0]]), "shared": jnp.array([[5.0]])}
-    found = Together(damping=0.25).updates(updates)
+    found = Damped(0.25).updates(updates)
     np.testing.assert_allclose(found["w"], [[2.0, 1.5], [0.0, 2.5]])
     np.testing.assert_array_equal(found["shared"], [[5.0]])
     assert Movement().updates(updates) is updates
@@ -50,7 +50,7 @@ def test_coordinates_are_a_centre_and_contrasts(num_anchors: int) -> None:
 
 def test_gradients_in_coordinates_are_the_chain_rule() -> None:
     """Of any function of θ = Bᵀ y."""
-    basis, fan = jnp.asarray(coordinates(3), jnp.float32), Together()
+    basis, damped = jnp.asarray(coordinates(3), jnp.float32), Damped(0.1)
     anchors = jax.random.normal(jax.random.key(0), (3, 4))
 
     def loss(theta: Any) -> Any:
@@ -58,7 +58,7 @@ def test_gradients_in_coordinates_are_the_chain_rule() -> None:
 
     y = jnp.linalg.solve(basis.T, anchors)
     expected = jax.grad(lambda y: loss(basis.T @ y))(y)
-    np.testing.assert_allclose(fan.gradients(jax.grad(loss)(anchors)), expected, rtol=1e-4)
+    np.testing.assert_allclose(damped.gradients(jax.grad(loss)(anchors)), expected, rtol=1e-4)
 
 
 def test_anchors_start_together_and_as_large_as_independent_ones() -> None:
@@ -72,7 +72,19 @@ def test_anchors_start_together_and_as_large_as_independent_ones() -> None:
     np.testing.assert_array_equal(free, alone.layers[0].weight)
 
 
-@pytest.mark.parametrize("options", [{"apart": 1.5}, {"damping": -0.1}, {"damping": float("nan")}])
+@pytest.mark.parametrize(("progress", "damping"), [(0.0, 0.2), (0.29, 0.2), (0.3, 0.5), (1.0, 0.5)])
+def test_differences_are_damped_less_once_anchors_open(progress: float, damping: float) -> None:
+    """One option, `opens`, speaks of the damping and of the angle."""
+    fan = method("fan", damping=0.2, opening=0.5, opens=0.3)
+    assert fan.options["opens"] == 0.3
+    now = fan.at(jnp.float32(progress))
+    assert float(now.movement.damping) == pytest.approx(damping)  # type: ignore[attr-defined]
+    assert float(now.auxiliary.allowed < 1.0) == (progress > 0.3)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "options", [{"apart": 1.5}, {"opening": 2.0}, {"damping": -0.1}, {"damping": float("nan")}]
+)
 def test_impossible_movements_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(SlacklineError, match=f"{next(iter(options))} is"):
         method("fan", **options)

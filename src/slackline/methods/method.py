@@ -48,7 +48,9 @@ class Method:
 
     def at(self, progress: Array) -> Method:
         """The method in force at `progress` in [0, 1] of the training."""
-        return replace(self, auxiliary=self.auxiliary.at(progress))
+        return replace(
+            self, auxiliary=self.auxiliary.at(progress), movement=self.movement.at(progress)
+        )
 
     def outputs(self, policy: Network, observation: Array, z: Array) -> Array:
         """What the policy says at observations (..., obs), each with its own z (..., size)."""

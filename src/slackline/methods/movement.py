@@ -24,6 +24,10 @@ class Movement:
         """Fresh anchors from independent ones; `apart` is the hyper-parameter."""
         return drawn_together(anchors, apart)
 
+    def at(self, progress: Array) -> Movement:
+        """What is in force at `progress` in [0, 1] of the training."""
+        return self
+
     def gradients(self, gradients: T) -> T:
         """Gradients of the anchors in the coordinates that the optimiser works in."""
         return gradients
@@ -46,25 +50,41 @@ class Together(Movement):
     apart: float = 0.1
     """How far apart anchors start, as the hyper-parameter of that name: 0 in the same point."""
     damping: float = 0.1
-    """Step size of the differences between anchors, as a share of the centre's."""
+    """Step size of the differences between anchors, as a share of the centre's, until they open."""
+    opening: float = 0.1
+    """The same from then on: more lets the anchors open wider, and costs return."""
+    opens: float = 0.5
+    """Share of the training after which they open."""
 
     def __post_init__(self) -> None:
         require_number("apart", self.apart, low=0.0, high=1.0)
         require_number("damping", self.damping, low=0.0, high=1.0)
+        require_number("opening", self.opening, low=0.0, high=1.0)
+        require_number("opens", self.opens, low=0.0, high=1.0)
 
     def start(self, anchors: T, apart: float | Array) -> T:
         return drawn_together(anchors, self.apart)
+
+    def at(self, progress: Array) -> Damped:
+        return Damped(jnp.where(progress < self.opens, self.damping, self.opening))
+
+
+@dataclass(frozen=True)
+class Damped(Movement):
+    """Anchors as a centre and differences, at one moment of the training."""
+
+    damping: float | Array
 
     def gradients(self, gradients: T) -> T:
         """∂/∂y = B ∂/∂θ"""
         return jax.tree.map(lambda x: _combined(coordinates(x.shape[0]), x), gradients)
 
     def updates(self, updates: T) -> T:
-        """Bᵀ diag(1, κ, …, κ) Δy"""
+        """Bᵀ (Δy_0, κ Δy_1, …, κ Δy_{N−1})"""
 
         def back(x: Array) -> Array:
-            factors = np.r_[1.0, np.full(x.shape[0] - 1, self.damping)]
-            return _combined(coordinates(x.shape[0]).T * factors, x)
+            damped = jnp.concatenate([x[:1], self.damping * x[1:]])
+            return _combined(coordinates(x.shape[0]).T, damped)
 
         return jax.tree.map(back, updates)
 
