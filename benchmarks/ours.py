@@ -1,0 +1,54 @@
+"""The README's table of the recommended method, from results/summary.json.
+
+    slackline report results --summary results/summary.json --markdown results/summary.md
+    python benchmarks/ours.py
+
+A test insists that README.md and results/README.md have these very lines.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from slackline.suites import suite as find_suite
+
+ROOT = Path(__file__).parents[1]
+HEAD = (
+    "| suite | seeds × steps | Single | fan, no episode spent | fan, K = 10 | ratio to Single | "
+    "unchanged | headroom |\n|---|---:|---:|---:|---:|---:|---:|---:|"
+)
+
+
+def rows() -> list[dict[str, Any]]:
+    """Of the summary, those of the recommended method on changes that are reported."""
+    found = json.loads((ROOT / "results" / "summary.json").read_text())
+    ours = [row for row in found if row["ours"] and not row["suite"].endswith("-dev")]
+    return [row for row in ours if row["K"] == 10 and row["single_score"] is not None]
+
+
+def line(row: dict[str, Any]) -> str:
+    digits = find_suite(row["suite"]).digits if abs(row["score"]) < 1000 else 0
+
+    def shown(value: float) -> str:
+        return f"{value:.{digits}f}"
+
+    ratio = f"{row['ratio']:.2f} [{row['low']:.2f}, {row['high']:.2f}]" if row["ratio"] else "–"
+    seeds = str(row["seeds"])
+    if row["single_seeds"] != row["seeds"]:
+        seeds += f" ({row['single_seeds']} of Single)"
+    steps = row["steps"] / 1e6
+    return (
+        f"| {row['suite']} | {seeds} × {steps:g}M | {shown(row['single_score'])} | "
+        f"{shown(row['default_score'])} | {shown(row['score'])} ± {shown(row['score_error'])} | "
+        f"{ratio} | {row['train_ratio']:.2f} | {row['headroom']:.2f} |"
+    )
+
+
+def table() -> str:
+    return "\n".join([HEAD, *map(line, rows())])
+
+
+if __name__ == "__main__":
+    print(table())
