@@ -146,6 +146,7 @@ def test_layer_norm_survives(tmp_path: Path) -> None:
     before = normed()
     after = load(before.save(tmp_path / "x"))
     assert isinstance(after.policy, NormedMLP)
+    assert read_tensors(tmp_path / "x")[1]["schema"] == 2, "earlier versions must not act by it"
     outputs = [line.at(0.3).outputs(BATCH) for line in (before, after, made("fan"))]
     np.testing.assert_array_equal(outputs[0], outputs[1])
     assert np.abs(outputs[0] - outputs[2]).max() > 0.01
@@ -225,7 +226,7 @@ def drop_all_seeds(tensors: Tensors, found: Header) -> None:
 WEIGHT, BIAS = "policy.layers.0.weight", "critic.layers.0.bias"
 REFUSED = {
     "foreign format": (header(format="other"), "is not a slackline-subspace file"),
-    "newer schema": (header(schema=99), "has schema 99, newer than 1"),
+    "newer schema": (header(schema=99), "has schema 99, newer than 2"),
     "no schema": (header(schema=None), "has no valid schema number"),
     "unknown method": (header(method="magic"), "unusable header.*unknown method"),
     "unknown option": (header(options={"gamma": 1}), "unusable header.*no option"),

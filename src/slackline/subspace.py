@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from slackline.suites.suite import Suite, Variation
 
 FORMAT = "slackline-subspace"
-SCHEMA = 1
+SCHEMA = 2
+"""Files that an earlier reader would misread have it: those with LayerNorm. The rest say 1."""
 
 
 class Policy:
@@ -178,7 +179,7 @@ def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
     kind = "discrete" if isinstance(first.action, Discrete) else "continuous"
     header = {
         "format": FORMAT,
-        "schema": SCHEMA,
+        "schema": SCHEMA if isinstance(first.policy, NormedMLP) else 1,
         "suite": first.suite,
         "method": first.method.name,
         "options": first.method.options,

@@ -304,7 +304,7 @@ def cosines(state: TrainState) -> np.ndarray:
 
 def test_nothing_opens_a_fan_before_its_time_and_it_is_open_at_the_end() -> None:
     hyper = replace(TINY, policy_lr=1e-2, epochs=4, minibatches=4)
-    learner = replace(FAN, method=method("fan", damping=0.2, opening=0.2, beta=100.0))
+    learner = replace(FAN, method=method("fan", damping=0.2, late_damping=0.2, beta=100.0))
     states = stepped(learner, hyper, 40, 40.0)
     penalties = [float(learner.iteration(states[i], hyper, 40.0)[2].penalty) for i in (20, 30)]
     assert penalties[0] == 0.0 < penalties[1]

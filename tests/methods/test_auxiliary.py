@@ -20,8 +20,8 @@ from slackline.methods.auxiliary import (
     CosinePenalty,
     DiscriminatorLoss,
     DiscriminatorReward,
+    LateAngle,
     Penalty,
-    Spread,
     cosine_penalty,
     log_ratio,
 )
@@ -250,14 +250,14 @@ def at_degrees(degrees: float) -> MLP:
 )
 def test_the_angle_of_a_spread_grows_on_schedule(progress: float, allowed: float) -> None:
     """From 0° at 40 % to 60° at 80 % of the training."""
-    hinge = Spread(angle=60.0, opens=0.4, opened=0.8).at(jnp.float32(progress))
+    hinge = LateAngle(angle=60.0, opens=0.4, opened=0.8).at(jnp.float32(progress))
     assert float(hinge.allowed) == pytest.approx(allowed, abs=1e-6)
 
 
 @pytest.mark.parametrize(("degrees", "excess"), [(30.0, 0.5), (60.0, 0.0), (75.0, 0.0)])
 def test_a_spread_costs_nothing_beyond_its_angle(degrees: float, excess: float) -> None:
     """cos² 30° − cos² 60° = 1/2, halved by the tensor that is at a right angle already."""
-    hinge, steps = Spread(beta=3.0).at(jnp.float32(1.0)), transition(jnp.ones((1, 2)))
+    hinge, steps = LateAngle(beta=3.0).at(jnp.float32(1.0)), transition(jnp.ones((1, 2)))
     loss = hinge.policy_loss((), Simplex(2), at_degrees(degrees), steps, steps.action)
     assert float(loss) == pytest.approx(3.0 * excess / 2.0, abs=1e-5)
 
@@ -278,4 +278,4 @@ def test_what_has_no_schedule_is_the_same_at_any_time() -> None:
 )
 def test_impossible_spreads_are_refused(options: dict[str, float], problem: str) -> None:
     with pytest.raises(SlacklineError, match=problem):
-        Spread(**options)
+        LateAngle(**options)

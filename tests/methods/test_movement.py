@@ -64,7 +64,7 @@ def test_gradients_in_coordinates_are_the_chain_rule() -> None:
 def test_anchors_start_together_and_as_large_as_independent_ones() -> None:
     """sin 6° = 0.105"""
     alone = init_mlp(jax.random.key(0), (200, 200, 2), 2)
-    policy = Together(apart=0.1045).start(alone, 1.0)
+    policy = Together(start_apart=0.1045).start(alone, 1.0)
     first, second = policy.layers[0].weight
     assert degrees_between(first, second) == pytest.approx(6.0, abs=0.3)
     assert float(jnp.std(second)) == pytest.approx(float(jnp.std(first)), rel=0.02)
@@ -75,7 +75,7 @@ def test_anchors_start_together_and_as_large_as_independent_ones() -> None:
 @pytest.mark.parametrize(("progress", "damping"), [(0.0, 0.2), (0.29, 0.2), (0.3, 0.5), (1.0, 0.5)])
 def test_differences_are_damped_less_once_anchors_open(progress: float, damping: float) -> None:
     """One option, `opens`, speaks of the damping and of the angle."""
-    fan = method("fan", damping=0.2, opening=0.5, opens=0.3)
+    fan = method("fan", damping=0.2, late_damping=0.5, opens=0.3)
     assert fan.options["opens"] == 0.3
     now = fan.at(jnp.float32(progress))
     assert float(now.movement.damping) == pytest.approx(damping)  # type: ignore[attr-defined]
@@ -83,7 +83,8 @@ def test_differences_are_damped_less_once_anchors_open(progress: float, damping:
 
 
 @pytest.mark.parametrize(
-    "options", [{"apart": 1.5}, {"opening": 2.0}, {"damping": -0.1}, {"damping": float("nan")}]
+    "options",
+    [{"start_apart": 1.5}, {"late_damping": 2.0}, {"damping": -0.1}, {"damping": float("nan")}],
 )
 def test_impossible_movements_are_refused(options: dict[str, float]) -> None:
     with pytest.raises(SlacklineError, match=f"{next(iter(options))} is"):

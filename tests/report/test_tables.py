@@ -108,20 +108,24 @@ def test_a_part_of_the_skills_is_said_to_be_one(store: Store) -> None:
 
 
 def test_a_run_adapted_to_another_suite_is_in_its_table(store: Store) -> None:
-    run = store.add("lop", suite="pendulum", level=-500.0)
-    elsewhere = read_scores(run.scores_file).with_columns(
-        pl.lit("pendulum-continuous").alias("suite"), pl.col("return") - 100
-    )
-    both = [read_scores(run.scores_file), elsewhere.filter(pl.col("variation") != "Train")]
-    pl.concat(both).write_parquet(run.scores_file)
-    one, other = load_results(store.path).suites
-    assert (one.suite.name, other.suite.name) == ("pendulum", "pendulum-continuous")
-    assert one.variations(10) == other.variations(10)
-    scale = one.suite.display_scale / other.suite.display_scale
-    gap = one.matrix("lop", 10) / scale - other.matrix("lop", 10)
-    np.testing.assert_allclose(gap, 100.0 * other.suite.display_scale, rtol=1e-3)
-    for result in (one, other):
-        assert column(benchmark_rows(result, 10), "lop")["Train"] != "–", "the same for both"
+    run = store.add("lop", suite="halfcheetah", level=500.0, steps=40_960)
+    rows = read_scores(run.scores_file)
+    changed = rows.filter(pl.col("variation") != "Train").with_columns(pl.col("return") - 100)
+    elsewhere = [
+        changed.with_columns(pl.lit(name).alias("suite"))
+        for name in ("halfcheetah-positional", "halfcheetah-soft")
+    ]
+    pl.concat([rows, *elsewhere]).write_parquet(run.scores_file)
+    one, simulator, soft = load_results(store.path).suites
+    names = [result.suite.name for result in (one, simulator, soft)]
+    assert names == ["halfcheetah", "halfcheetah-positional", "halfcheetah-soft"]
+    for other in (simulator, soft):
+        assert one.variations(10) == other.variations(10)
+        gap = one.matrix("lop", 10) - other.matrix("lop", 10)
+        np.testing.assert_allclose(gap, 100.0, rtol=1e-3)
+    trained = [column(benchmark_rows(r, 10), "lop").get("Train") for r in (one, simulator, soft)]
+    assert trained[0] == trained[2] not in ("–", None), "the same robot"
+    assert trained[1] in ("–", None), "another simulator, where it was not played"
 
 
 def test_a_method_the_paper_does_not_have_gets_no_paper_column(store: Store) -> None:

@@ -19,7 +19,7 @@ from slackline.envs import spring
 from slackline.envs.brax import Ant, BraxParams, HalfCheetah, Robot, compiled, quiet_brax
 from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
-from slackline.suites import FURTHER, suite
+from slackline.suites import DEVELOPED_ON, FURTHER, suite
 from slackline.suites.bodies import (
     PARTS,
     _invweights,
@@ -395,13 +395,13 @@ def test_other_changes_of_a_robot_are_trained_alike(name: str) -> None:
     assert found.title != plain.title
 
 
-def test_no_change_to_develop_on_is_one_that_is_reported() -> None:
-    for robot in ("halfcheetah", "ant"):
-        train = suite(robot).env.default_params()
-        taken = [v.apply(train) for v in everything(suite(robot))]
-        for variation in suite(f"{robot}-dev").variations:
-            params = variation.apply(train)
-            assert all(changed_leaves(params, other) for other in taken), variation.name
+@pytest.mark.parametrize("name", DEVELOPED_ON)
+def test_no_change_to_develop_on_is_one_that_is_reported(name: str) -> None:
+    train = suite(name).env.default_params()
+    taken = [v.apply(train) for v in everything(suite(name))]
+    for variation in suite(f"{name}-dev").variations:
+        params = variation.apply(train)
+        assert all(changed_leaves(params, other) for other in taken), variation.name
 
 
 @pytest.mark.parametrize("name", SUITES)

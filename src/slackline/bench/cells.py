@@ -11,6 +11,7 @@ import polars as pl
 
 from slackline.adapt.kshot import Adapting, adapt_many, suite_for
 from slackline.adapt.perturb import perturbed
+from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
 from slackline.store.files import TEMPORARY
 from slackline.store.run import RunConfig, RunFolder, folder_name
@@ -149,14 +150,24 @@ def _scored(path: Path, folders: list[Path]) -> list[RunFolder]:
 def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:
     """A run's scores by the suite whose variations were played.
 
-    The unchanged environment is the one it was trained on, whichever suite it is adapted to: where
-    Train was not played for another suite, it is that of the run's own.
+    Another suite of the same environment has the same Train: where it was not played for that
+    suite, it is that of the run's own. (Another simulator has a Train of its own.)
     """
     scores, own = read_scores(run.scores_file), run.config().suite
     unchanged = scores.filter(suite=own, variation=TRAIN.name)
     found = {own: scores.filter(suite=own)}
     for (name,), rows in scores.filter(pl.col("suite") != own).group_by("suite"):
+        found[str(name)] = rows
+        if not same_environment(own, str(name)):
+            continue
         played = rows.filter(variation=TRAIN.name)
         missing = unchanged.join(played, on="shots", how="anti").join(rows, on="shots", how="semi")
         found[str(name)] = pl.concat([rows, missing.with_columns(pl.lit(name).alias("suite"))])
     return {name: found[name] for name in sorted(found) if len(found[name])}
+
+
+def same_environment(one: str, other: str) -> bool:
+    """Whether two suites differ in their variations alone; impairments wrap an environment."""
+    envs = [find_suite(name).env for name in (one, other)]
+    first, second = (env.env if isinstance(env, Impaired) else env for env in envs)
+    return first == second

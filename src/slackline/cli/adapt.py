@@ -53,7 +53,8 @@ class Adapt:
     score_episodes: Count = None
     """Fresh episodes for the final score of the chosen z."""
     spread: Spread = None
-    """cop: candidates drawn from the flat Dirichlet law or spread evenly; only shown, not kept."""
+    """Three anchors or more: candidates drawn from the flat Dirichlet law, spread evenly, or
+    corners first; only shown, not kept."""
     perturb: Annotated[float | None, optional(number, "FLOAT", "no")] = None
     """single: try the policy and K − 1 copies of it with Gaussian noise on the weights, this large
     beside each tensor's root mean square (0.1, say): what trying K policies gains by itself."""

@@ -77,8 +77,8 @@ def as_text(found: dict[str, Any]) -> str:
 def headline(suite: dict[str, Any]) -> str:
     """How it is trained and adapted, or whose training it shares."""
     if suite["trained_as"] != suite["name"]:
-        robot = suite["trained_as"]
-        return f"other changes of {robot}; adapt RUN --suite {suite['name']} for a run on {robot}"
+        home = suite["trained_as"]
+        return f"other changes of {home}; adapt RUN --suite {suite['name']} for a run on {home}"
     protocol = suite["protocol"]
     return (
         f"{suite['hyper']['algorithm']}, {protocol['steps']:,} steps/seed, "

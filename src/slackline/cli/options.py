@@ -13,6 +13,7 @@ from typing import Annotated, Any, TypeVar
 import tyro
 
 from slackline.errors import SlacklineError, require_count
+from slackline.methods.latent import SPREADS
 from slackline.settings import assignment
 from slackline.store.cache import cache_folder
 
@@ -67,7 +68,7 @@ switched them on."""
 Devices = Annotated[int | None, optional(count, "INT", "cores")]
 Integer = Annotated[int | None, optional(count, "INT", "method")]
 Number = Annotated[float | None, optional(number, "FLOAT", "method")]
-Spread = Annotated[str | None, optional(_one_of("dirichlet", "even", "corners"), "KIND", "method")]
+Spread = Annotated[str | None, optional(_one_of(*SPREADS), "KIND", "method")]
 Penalty = Annotated[str | None, optional(_one_of("tensor", "vector"), "KIND", "method")]
 
 
@@ -80,7 +81,7 @@ class MethodOptions:
     penalty: Penalty = None
     """lop, cop, bop: anchors compared tensor by tensor (tensor) or as whole vectors (vector)."""
     anchors: Integer = None
-    """cop, bop: how many anchors span the subspace."""
+    """fan, cop, bop: how many anchors span the subspace."""
     spread: Spread = None
     """cop, and fan with more anchors: candidates drawn from the flat Dirichlet law (dirichlet),
     spread evenly (even), or the centre, anchors and midpoints first (corners)."""

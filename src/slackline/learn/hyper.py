@@ -24,8 +24,8 @@ class Hyper:
     critic_lr: float = 1e-3
     """Adam step size of the critic, where it has a network of its own (on vectors)."""
     final_lr: float = 1.0
-    """Share of these step sizes that is left at the end of training; they fall linearly. 1: they
-    stay as they are."""
+    """Share of all step sizes, the discriminator's too, that is left at the end of training; they
+    fall linearly. 1: they stay as they are."""
     discount: float = 0.99
     """Discount factor γ."""
     gae_lambda: float = 1.0
@@ -59,8 +59,8 @@ class Hyper:
     hidden: tuple[int, ...] = (8, 8)
     """Widths of the policy's hidden layers."""
     apart: float = 1.0
-    """Several anchors only: 1 starts them independently of each other (the paper), 0 in the same
-    point."""
+    """lop, cop and bop only: 1 starts their anchors independently of each other (the paper), 0 in
+    the same point."""
     layer_norm: bool = False
     """LayerNorm without parameters before each ReLU of the policy (vectors only)."""
     output_scale: float = 1.0

@@ -76,7 +76,7 @@ class CosinePenalty(Auxiliary):
 
 
 @dataclass(frozen=True)
-class Spread(Auxiliary):
+class LateAngle(Auxiliary):
     """β Σ max(0, cos²(θ_i, θ_j) − cos² φ), tensor by tensor, whose angle φ grows late in training.
 
     Until then anchors may stay as close as they are. Under Adam the penalty acts as a constraint,
@@ -109,7 +109,7 @@ class Spread(Auxiliary):
 
 @dataclass(frozen=True)
 class Hinge(Auxiliary):
-    """A spread at one moment."""
+    """The penalty of a `LateAngle` at one moment, its angle fixed."""
 
     beta: float
     allowed: Array

@@ -10,7 +10,7 @@ from slackline.methods.auxiliary import (
     CosinePenalty,
     DiscriminatorLoss,
     DiscriminatorReward,
-    Spread,
+    LateAngle,
 )
 from slackline.methods.conditioning import Anchors, Concat
 from slackline.methods.latent import Bezier, Categorical, Copies, Interval, Members, Point, Simplex
@@ -28,7 +28,7 @@ CATALOGUE = {
         Method("diayn_r", "DIAYN+R", Categorical(10), Concat(), DiscriminatorReward(beta=1.0)),
         Method("diayn_r_l2", "DIAYN+R L2", Interval(), Concat(), DiscriminatorReward(beta=1.0)),
         Method("lc", "Latent-conditioned (Lc)", Interval(), Concat(), DiscriminatorLoss(beta=1.0)),
-        Method("fan", "Fan of policies", Simplex(2), Anchors(), Spread(), Together()),
+        Method("fan", "Fan of policies", Simplex(2), Anchors(), LateAngle(), Together()),
         Method("perturbed", "Perturbed single policy", Copies(10), Anchors(), Auxiliary()),
     )
 }

@@ -27,7 +27,10 @@ class Method:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Every setting of the parts by name, e.g. {"anchors": 2, "beta": 1.0}."""
+        """Every setting of the parts by name, e.g. {"anchors": 2, "beta": 1.0}.
+
+        A name that two parts have (a fan's `opens`) is one option of both.
+        """
         parts: tuple[Any, ...] = (self.latent, self.conditioning, self.auxiliary, self.movement)
         return {f.name: getattr(part, f.name) for part in parts for f in fields(part)}
 

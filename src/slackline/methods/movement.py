@@ -47,26 +47,26 @@ class Together(Movement):
     θ = Bᵀ y with y_0 = c (see `coordinates`).
     """
 
-    apart: float = 0.1
-    """How far apart anchors start, as the hyper-parameter of that name: 0 in the same point."""
+    start_apart: float = 0.1
+    """How far apart anchors start: 0 in the same point, 1 independently of each other."""
     damping: float = 0.1
-    """Step size of the differences between anchors, as a share of the centre's, until they open."""
-    opening: float = 0.1
-    """The same from then on: more lets the anchors open wider, and costs return."""
+    """Step size of the differences between anchors, as a share of the centre's, until `opens`."""
+    late_damping: float = 0.1
+    """The same from `opens` on: more lets the anchors open wider, and costs return."""
     opens: float = 0.5
-    """Share of the training after which they open."""
+    """Share of the training after which they open; the penalty's option of that name."""
 
     def __post_init__(self) -> None:
-        require_number("apart", self.apart, low=0.0, high=1.0)
+        require_number("start_apart", self.start_apart, low=0.0, high=1.0)
         require_number("damping", self.damping, low=0.0, high=1.0)
-        require_number("opening", self.opening, low=0.0, high=1.0)
+        require_number("late_damping", self.late_damping, low=0.0, high=1.0)
         require_number("opens", self.opens, low=0.0, high=1.0)
 
     def start(self, anchors: T, apart: float | Array) -> T:
-        return drawn_together(anchors, self.apart)
+        return drawn_together(anchors, self.start_apart)
 
     def at(self, progress: Array) -> Damped:
-        return Damped(jnp.where(progress < self.opens, self.damping, self.opening))
+        return Damped(jnp.where(progress < self.opens, self.damping, self.late_damping))
 
 
 @dataclass(frozen=True)

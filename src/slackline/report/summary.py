@@ -36,9 +36,9 @@ CAPTION = (
     "environments, on fresh episodes. ratio: to the best single policy of the same suite and "
     "steps, best by its score on the unchanged environment, with a 95 % interval; more than 1 is "
     "better, since of negative returns (costs) it is Single's ÷ the method's; where returns lie on "
-    "both sides of 0, the difference instead (with a sign). train: the same ratio on the unchanged "
-    f"environment. default z: {DEFAULT_Z}. adapted − default: what the episodes spent on "
-    f"choosing z added. oracle: {ORACLE}. headroom: {HEADROOM}."
+    "both sides of 0, or the interval has no end, the difference instead (with a sign). train: the "
+    f"same ratio on the unchanged environment. default z: {DEFAULT_Z}. adapted − default: what "
+    f"the episodes spent on choosing z added. oracle: {ORACLE}. headroom: {HEADROOM}."
 )
 WORDS = ("suite", "method", "settings")
 """Columns of the table that are not numbers."""

@@ -45,11 +45,16 @@ def headline(result: SuiteResult, shots: int) -> str:
     if name and "single" in found:
         line, single = found[name], found["single"]
         return (
-            f"{where}, the line of policies scores {line.mean:.{digits}f}, "
+            f"{where}, the {_lower(titles[name])} scores {line.mean:.{digits}f}, "
             f"the single policy {single.mean:.{digits}f}."
         )
     listed = ", ".join(f"{titles[name]} {s.mean:.{digits}f}" for name, s in found.items())
     return f"{where}: {listed}."
+
+
+def _lower(title: str) -> str:
+    """As it stands within a sentence."""
+    return title[0].lower() + title[1:]
 
 
 def changed_environments(result: SuiteResult, shots: int) -> str:

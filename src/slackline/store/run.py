@@ -30,6 +30,7 @@ from slackline.errors import SlacklineError, require_count
 from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
+from slackline.methods.movement import Together
 from slackline.store.files import (
     TEMPORARY,
     check_format,
@@ -89,6 +90,11 @@ class RunConfig:
                 f"method {method.name!r} needs continuous actions; {suite.name}'s are discrete"
             )
         self.hyper.check()
+        if isinstance(method.movement, Together) and self.hyper.apart != 1.0:
+            raise SlacklineError(
+                f"apart is {self.hyper.apart:g}; {method.name} starts its anchors by its option "
+                "start_apart, so it must be 1"
+            )
         if isinstance(suite.env, HostEnv):
             self._check_host(suite.env)
         elif self.hyper.overlap:

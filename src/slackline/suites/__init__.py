@@ -37,8 +37,8 @@ FURTHER = {
     "ant-mujoco-hard": ("mujoco", "ANT_HARD"),
     **{f"{name}-dev": ("dev", name.upper()) for name in DEVELOPED_ON},
 }
-"""Other changes of a robot that is trained the same way: the module and the name in it. What was
-trained on the robot adapts to them with `--suite`."""
+"""Other changes of an environment that is trained the same way: the module and the name in it.
+What was trained on it adapts to them with `--suite`."""
 
 OWN: dict[str, Suite] = {}
 """Suites that were given to this process as objects: no word can make them."""
@@ -63,5 +63,5 @@ def suite(name: str) -> Suite:
             raise unknown(kind, engine, (*BACKENDS, MUJOCO, *further))
         return import_module(f"slackline.suites.{robot}").on(engine)
     if name not in NAMES:
-        raise unknown("suite", name, NAMES)
+        raise unknown("suite", name, (*NAMES, *FURTHER))
     return import_module(f"slackline.suites.{name.replace('-', '_')}").SUITE

@@ -26,7 +26,7 @@ from slackline.suites.impairments import (
 )
 from slackline.suites.suite import Suite, Variation
 
-SPREAD = {
+SENSOR_STD = {
     "halfcheetah": (
         *(0.28, 0.62, 0.62, 0.58, 0.42, 0.44, 0.71, 0.31),
         *(1.9, 1.8, 3.7, 7.9, 7.9, 6.9, 5.1, 8.3, 7.5),
@@ -85,7 +85,7 @@ def of_the_robot(variation: Variation) -> Variation:
 
 def impairments(robot: str) -> tuple[Variation, ...]:
     """What goes wrong with motors, joints and sensors, and where the robot has to go."""
-    spread = np.array(SPREAD[robot])
+    spread = np.array(SENSOR_STD[robot])
     signs = np.random.default_rng(0).choice([-1.0, 1.0], len(spread))
     changes: dict[str, tuple[str, Change]] = {
         **{name: of_joint(name, *which) for name, which in JOINTS[robot].items()},
