@@ -106,7 +106,7 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "problem"),
     [
         ("trian", "unknown verb 'trian'; did you mean train?"),
-        ("train cartpol", "unknown suite 'cartpol'; did you mean cartpole?"),
+        ("train cartpol", "unknown suite 'cartpol'; did you mean cartpole or cartpole-dev?"),
         ("train cartpole --method lopp", "did you mean lop"),
         ("train", "SUITE"),
         ("train cartpole --nosuch 1", "--nosuch"),
