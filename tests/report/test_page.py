@@ -164,7 +164,7 @@ def test_headline_says_who_wins(pair: Store) -> None:
     )
     error = (line.var(ddof=1) / 3 + single.var(ddof=1) / 3) ** 0.5
     assert verdict(result, 10) == (
-        f"The line is ahead by {line.mean() - single.mean():.1f}, with a standard error of "
+        f"It is ahead by {line.mean() - single.mean():.1f}, with a standard error of "
         f"{error:.1f}: more than 2 standard errors, so hardly chance."
     )
 
@@ -173,7 +173,7 @@ def test_headline_says_when_the_line_loses(store: Store) -> None:
     store.add("single", level=120.0)
     store.add("lop", level=60.0)
     (result,) = load_results(store.path).suites
-    assert verdict(result, 10).startswith("The line is behind by ")
+    assert verdict(result, 10).startswith("It is behind by ")
 
 
 def test_headline_admits_noise(store: Store) -> None:

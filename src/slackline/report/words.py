@@ -65,7 +65,7 @@ def changed_environments(result: SuiteResult, shots: int) -> str:
 
 
 def verdict(result: SuiteResult, shots: int) -> str:
-    """Whether the line beats the single policy, and whether that could be chance."""
+    """Whether it, the line of the headline, beats the single policy, and whether by chance."""
     found = averages(result, shots)
     name = line_among(found)
     if not name or "single" not in found:
@@ -74,7 +74,7 @@ def verdict(result: SuiteResult, shots: int) -> str:
     digits, gap = digits_for(result, shots), line.mean - single.mean
     if f"{abs(gap):.{digits}f}" == f"{0:.{digits}f}":
         return "There is no difference between them at this precision."
-    standing = f"The line is {'ahead' if gap > 0 else 'behind'} by {abs(gap):.{digits}f}"
+    standing = f"It is {'ahead' if gap > 0 else 'behind'} by {abs(gap):.{digits}f}"
     if min(line.num_seeds, single.num_seeds) < 2:
         return f"{standing}. One seed says nothing about chance: train more to know."
     error = float(np.hypot(line.standard_error, single.standard_error))
