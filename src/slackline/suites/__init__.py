@@ -26,7 +26,7 @@ ROBOTS = ("halfcheetah", "ant")
 MUJOCO = "mujoco"
 """And once more on the real one, outside JAX: `ant-mujoco`."""
 
-DEVELOPED_ON = ("cartpole", "acrobot", "pendulum", "minigrid", "halfcheetah", "ant")
+DEVELOPED_ON = ("cartpole", "acrobot", "pendulum", "maze2d", "minigrid", "halfcheetah", "ant")
 """Suites with other changes, to tune on: `ant-dev` and so on."""
 
 FURTHER = {

@@ -6,7 +6,7 @@ the suites themselves. Environments and training are the same.
 
 from dataclasses import replace
 
-from slackline.suites import acrobot, ant, cartpole, halfcheetah, minigrid, pendulum
+from slackline.suites import acrobot, ant, cartpole, halfcheetah, maze2d, minigrid, pendulum
 from slackline.suites.bodies import dead_sensors, times
 from slackline.suites.halfcheetah import CHANGES
 from slackline.suites.suite import Suite, Variation, setting
@@ -18,6 +18,15 @@ FACTORS = (0.6, 1.4)
 PERCENTAGES = (8, 12, 18, 25)
 MASKS = {"A": 1000, "B": 2000}
 """Seeds of the dead sensors, to which the percentage is added: far from those of `ant`."""
+
+WALLS = {
+    "a wall left of the middle: 18 moves": {6: ".###..."},
+    "a wall right of the middle: 18 moves": {10: "...###."},
+    "a wide wall, open on the left: 22 moves": {7: ".######"},
+    "a wide wall, open on the right: 22 moves": {9: "######."},
+    "open on the left, then on the right: 24 moves": {4: "..#####", 11: "#####.."},
+}
+"""Rows of Maze2d's corridor that are not open."""
 
 NOTE = "Changes to develop on, of which none is reported. "
 
@@ -55,22 +64,30 @@ def developing(suite: Suite, *variations: Variation) -> Suite:
 
 CARTPOLE = developing(
     cartpole.SUITE,
-    *(setting(f"PoleMass{mass:g}", pole_mass=mass) for mass in (0.01, 0.5)),
-    *(setting(f"Length{length:g}", length=length) for length in (0.1, 0.8)),
-    *(setting(f"Force{force:g}", force=force) for force in (2.0, 15.0)),
+    *(setting(f"PoleMass{mass:g}", pole_mass=mass) for mass in (0.003, 2.0)),
+    *(setting(f"Length{length:g}", length=length) for length in (0.07, 1.4)),
+    *(setting(f"Force{force:g}", force=force) for force in (1.5, 30.0)),
 )
 
 ACROBOT = developing(
     acrobot.SUITE,
-    *(setting(f"Mass{mass:g}", mass=mass) for mass in (0.7, 1.3)),
-    *(setting(f"Inertia{inertia:g}", inertia=inertia) for inertia in (0.7, 1.3)),
-    *(setting(f"Length{length:g}", length=length) for length in (0.7, 1.3)),
+    *(setting(f"Mass{mass:g}", mass=mass) for mass in (0.4, 1.7)),
+    *(setting(f"Inertia{inertia:g}", inertia=inertia) for inertia in (0.4, 1.7)),
+    *(setting(f"Length{length:g}", length=length) for length in (0.4, 1.7)),
 )
 
 PENDULUM = developing(
     pendulum.SUITE,
-    *(setting(f"Mass{mass:g}", mass=mass) for mass in (0.7, 1.2)),
-    *(setting(f"Length{length:g}", length=length) for length in (0.7, 1.25)),
+    *(setting(f"Mass{mass:g}", mass=mass) for mass in (0.4, 1.15)),
+    *(setting(f"Length{length:g}", length=length) for length in (0.4, 1.4)),
+)
+
+MAZE2D = developing(
+    maze2d.SUITE,
+    *(
+        maze2d.drawn(f"Walls{i}", words, maze2d.walled(walls))
+        for i, (words, walls) in enumerate(WALLS.items(), 1)
+    ),
 )
 
 MINIGRID = developing(

@@ -110,6 +110,11 @@ DRAWINGS = {
 }
 
 
+def walled(rows: dict[int, str]) -> str:
+    """A drawing of the open corridor but for these rows."""
+    return "\n".join(rows.get(i, ".......") for i in range(17))
+
+
 def drawn(name: str, description: str, drawing: str) -> Variation:
     walls = parse_maze(drawing)
     return Variation(name, description, lambda params: params._replace(walls=walls))
