@@ -85,7 +85,7 @@ class LateAngle(Auxiliary):
     """
 
     beta: float = 1.0
-    angle: float = 60.0
+    angle: float = 75.0
     """Degrees between any two anchors at the end of training."""
     opens: float = 0.5
     """Share of the training after which the angle begins to grow."""

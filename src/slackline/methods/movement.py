@@ -51,7 +51,7 @@ class Together(Movement):
     """How far apart anchors start: 0 in the same point, 1 independently of each other."""
     damping: float = 0.1
     """Step size of the differences between anchors, as a share of the centre's, until `opens`."""
-    late_damping: float = 0.1
+    late_damping: float = 0.4
     """The same from `opens` on: more lets the anchors open wider, and costs return."""
     opens: float = 0.5
     """Share of the training after which they open; the penalty's option of that name."""

@@ -54,8 +54,7 @@ def on(engine: str) -> Suite:
         ),
         hyper=PAPER,
         presets={"fast": FAST},
-        # A wider fan than elsewhere: it scored more on `ant-dev` and less on `halfcheetah-dev`.
-        options={"lc": {"beta": 0.1}, "fan": {"late_damping": 0.4, "angle": 75.0}},
+        options={"lc": {"beta": 0.1}},
         note=NOTE + ("" if engine == "generalized" else SOFT) + MASKS,
     )
 
