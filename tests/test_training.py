@@ -17,8 +17,8 @@ from probes import Exploding, Killed, killing_at
 
 import slackline as sl
 from slackline.errors import SlacklineError
+from slackline.io.tensors import read_tensors
 from slackline.learn.program import Program
-from slackline.store.files import read_tensors
 from slackline.store.run import RunConfig, RunFolder
 from slackline.suites import NAMES
 from slackline.suites import suite as find_suite

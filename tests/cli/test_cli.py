@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from slackline import cli
-from slackline.store.files import read_tensors
+from slackline.io.tensors import read_tensors
 from slackline.store.run import RunFolder
 from slackline.store.scores import read_scores
 

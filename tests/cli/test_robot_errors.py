@@ -14,7 +14,7 @@ from test_cli import refused
 import slackline as sl
 from slackline.envs.brax import BraxParams, HalfCheetah
 from slackline.errors import SlacklineError
-from slackline.store.files import read_tensors
+from slackline.io.tensors import read_tensors
 from slackline.store.run import RunConfig, RunFolder
 from slackline.suites import suite as find_suite
 from slackline.suites.bodies import dead_sensors

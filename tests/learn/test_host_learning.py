@@ -21,13 +21,13 @@ from slackline.envs.cartpole import CartPole
 from slackline.envs.gymnasium import describe
 from slackline.envs.host import WatchedPool
 from slackline.errors import SlacklineError
+from slackline.io.tensors import read_tensors
 from slackline.learn.collect import Transition
 from slackline.learn.host import HostProgram, only_real
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.program import Program
 from slackline.methods.catalogue import method
-from slackline.store.files import read_tensors
 from slackline.store.run import RunFolder
 from slackline.training import configure, run_training
 

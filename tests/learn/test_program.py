@@ -13,11 +13,11 @@ from probes import Exploding
 from slackline.envs.brax import HalfCheetah
 from slackline.envs.cartpole import CartPole
 from slackline.envs.pendulum import Pendulum
+from slackline.io.tensors import to_tensors
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
 from slackline.learn.program import SEED, WHOLE, Layout, Program, Progress, compiled, layout_of
 from slackline.methods.catalogue import CATALOGUE
-from slackline.store.files import to_tensors
 
 HYPER = replace(
     Hyper(algorithm="ppo"),

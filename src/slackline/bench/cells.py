@@ -13,7 +13,7 @@ from slackline.adapt.kshot import Adapting, adapt_many, suite_for
 from slackline.adapt.perturb import perturbed
 from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
-from slackline.store.files import TEMPORARY
+from slackline.io.files import TEMPORARY
 from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores, score_table
 from slackline.subspace import save_subspaces

@@ -13,9 +13,9 @@ from typing import Annotated, Any, TypeVar
 import tyro
 
 from slackline.errors import SlacklineError, require_count
+from slackline.io.cache import cache_folder
 from slackline.methods.latent import SPREADS
 from slackline.settings import assignment
-from slackline.store.cache import cache_folder
 
 T = TypeVar("T")
 

@@ -53,9 +53,9 @@ class Report:
     def summarise(self, out: Path) -> None:
         """Print the summary and write it."""
         from slackline.bench.merged import load_merged
+        from slackline.io.files import write_output
         from slackline.report import summary
         from slackline.report.tables import show
-        from slackline.store.files import write_output
 
         if self.out is not None or self.figures is not None:
             raise SlacklineError("--summary writes neither page nor figures; leave those out")
@@ -74,10 +74,10 @@ def publish(
     path: Path, out: Path, *, figures: Path | None = None, markdown: Path | None = None
 ) -> Path:
     """Print every suite's table and write the page."""
+    from slackline.io.files import write_output
     from slackline.report.page import write_page
     from slackline.report.results import load_results
     from slackline.report.tables import benchmark_markdown, benchmark_table, show
-    from slackline.store.files import write_output
 
     results = load_results(path)
     measured = [(s, shots) for s in results.suites for shots in s.shots if s.variations(shots)]

@@ -16,7 +16,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 from slackline.errors import SlacklineError, needed, require_number, unknown
-from slackline.store.cache import cache_folder, keep
+from slackline.io.cache import cache_folder, keep
 
 STOCK = {"halfcheetah": "half_cheetah.xml", "ant": "ant.xml"}
 """The robots' files among EnvPool's assets, which are Gymnasium's byte for byte."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from slackline.bench.stats import summarise
 from slackline.envs.maze import Maze
+from slackline.io.files import write_output
 from slackline.methods.method import Method
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
 from slackline.report.charts import (
@@ -32,7 +33,6 @@ from slackline.report.results import Results, RunResult, SuiteResult
 from slackline.report.tables import shown_average
 from slackline.report.trajectories import MAX_COLUMNS, trajectories_html
 from slackline.report.words import averages, conditions, headline, verdict
-from slackline.store.files import write_output
 
 
 class Charts:

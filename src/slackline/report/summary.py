@@ -22,10 +22,10 @@ from rich.table import Table
 from slackline.bench.measured import beside_single
 from slackline.bench.merged import Merged, best_single
 from slackline.bench.stats import Estimate, Summary, summarise
+from slackline.io.files import write_output
 from slackline.methods.catalogue import CATALOGUE, DEFAULT
 from slackline.report.tables import markdown
 from slackline.report.words import DEFAULT_Z, HEADROOM, ORACLE
-from slackline.store.files import write_output
 
 OURS = DEFAULT
 """The method that this library recommends."""

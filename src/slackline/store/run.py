@@ -27,22 +27,19 @@ import jax
 from slackline.envs.api import Discrete
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, require_count
+from slackline.io.files import (
+    TEMPORARY,
+    check_format,
+    read_json,
+    refuse_irregular,
+    write_atomic,
+    write_json,
+)
+from slackline.io.tensors import from_tensors, read_tensors, to_tensors, write_tensors
 from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
-from slackline.store.files import (
-    TEMPORARY,
-    check_format,
-    from_tensors,
-    read_json,
-    read_tensors,
-    refuse_irregular,
-    to_tensors,
-    write_atomic,
-    write_json,
-    write_tensors,
-)
 from slackline.subspace import Subspace, load_subspaces
 from slackline.suites import suite
 from slackline.suites.suite import Suite

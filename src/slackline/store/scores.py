@@ -12,7 +12,7 @@ import polars as pl
 
 from slackline.adapt.kshot import KShot
 from slackline.errors import SlacklineError
-from slackline.store.files import refuse_irregular, write_atomic
+from slackline.io.files import refuse_irregular, write_atomic
 from slackline.subspace import Subspace
 from slackline.suites.suite import Suite, Variation
 

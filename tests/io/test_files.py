@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from slackline.errors import SlacklineError
-from slackline.store import files
+from slackline.io import files
+from slackline.io.tensors import from_tensors, read_tensors, to_tensors, write_tensors
 
 
 def test_write_atomic_leaves_the_old_file_when_the_rename_never_happens(
@@ -75,16 +76,14 @@ def tree() -> dict[str, object]:
 
 def test_a_tree_with_prng_keys_survives_the_round_trip_exactly(tmp_path: Path) -> None:
     path = tmp_path / "t.safetensors"
-    files.write_tensors(path, files.to_tensors(tree()), {"format": "x"})
-    tensors, header = files.read_tensors(path)
-    restored = files.from_tensors(jax.eval_shape(tree), tensors, path)
+    write_tensors(path, to_tensors(tree()), {"format": "x"})
+    tensors, header = read_tensors(path)
+    restored = from_tensors(jax.eval_shape(tree), tensors, path)
     assert header == {"format": "x"}
     assert jax.tree.structure(restored) == jax.tree.structure(tree())
     drawn = jax.random.uniform(restored["key"][1], (3,))
     np.testing.assert_array_equal(drawn, jax.random.uniform(tree()["key"][1], (3,)))  # type: ignore[index]
-    for new, old in zip(
-        files.to_tensors(restored).values(), files.to_tensors(tree()).values(), strict=True
-    ):
+    for new, old in zip(to_tensors(restored).values(), to_tensors(tree()).values(), strict=True):
         assert new.dtype == old.dtype
         np.testing.assert_array_equal(new, old)
 
@@ -104,19 +103,19 @@ def damaged(path: Path, how: str) -> None:
 @pytest.mark.parametrize("how", ["truncated", "empty", "foreign", "header"])
 def test_a_damaged_tensor_file_is_refused_by_name_and_left_alone(tmp_path: Path, how: str) -> None:
     path = tmp_path / "c.safetensors"
-    files.write_tensors(path, files.to_tensors(tree()), {"format": "x"})
+    write_tensors(path, to_tensors(tree()), {"format": "x"})
     damaged(path, how)
     before = path.read_bytes()
     with pytest.raises(SlacklineError, match=r"c\.safetensors: is corrupt"):
-        files.read_tensors(path)
+        read_tensors(path)
     assert path.read_bytes() == before
 
 
 def test_tensors_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "c.safetensors"
-    files.write_tensors(path, {"w": np.array([1.0, np.nan], np.float32)}, {})
+    write_tensors(path, {"w": np.array([1.0, np.nan], np.float32)}, {})
     with pytest.raises(SlacklineError, match="'w' holds NaN"):
-        files.read_tensors(path)
+        read_tensors(path)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +128,10 @@ def test_tensors_that_are_not_finite_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_from_tensors_checks_every_leaf(tmp_path: Path, change: dict, problem: str) -> None:
-    tensors = {**files.to_tensors(tree()), **change}
+    tensors = {**to_tensors(tree()), **change}
     tensors = {name: array for name, array in tensors.items() if array is not None}
     with pytest.raises(SlacklineError, match=problem):
-        files.from_tensors(jax.eval_shape(tree), tensors, tmp_path / "c")
+        from_tensors(jax.eval_shape(tree), tensors, tmp_path / "c")
 
 
 @pytest.mark.parametrize(
