@@ -22,10 +22,10 @@ from rich.table import Table
 
 import slackline as sl
 from slackline.cli.options import set_up_jax
-from slackline.envs.api import Array
 from slackline.envs.minigrid import MultiRoom, MultiRoomParams
 from slackline.suites.minigrid import SUITE
 from slackline.suites.suite import TRAIN
+from slackline.types import Array
 
 EPISODES = 200
 

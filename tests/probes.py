@@ -11,10 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from hypothesis import settings
 
-from slackline.envs.api import Array, Continuous, Discrete, Env
+from slackline.envs.api import Continuous, Discrete, Env
 from slackline.learn.hyper import Hyper
 from slackline.suites.suite import Protocol, Suite, setting
 from slackline.training import OnTick, Tick
+from slackline.types import Array
 
 properties = settings(deadline=None, max_examples=40, derandomize=True, database=None)
 """For property tests: the same examples every time."""

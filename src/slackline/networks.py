@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array
+from slackline.types import Array
 
 
 class Layer(NamedTuple):

@@ -19,8 +19,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array
 from slackline.networks import MLP, Layer, combined, draw, from_the_last, init_mlp, mix, relu
+from slackline.types import Array
 
 if TYPE_CHECKING:
     from slackline.learn.hyper import Hyper

@@ -19,7 +19,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from slackline.adapt.episodes import episode_returns
-from slackline.envs.api import Array
 from slackline.errors import SlacklineError, require_count, unknown
 from slackline.io.files import check_format, read_json, write_json
 from slackline.learn.distributions import distribution_of
@@ -32,6 +31,7 @@ from slackline.networks import MLP
 from slackline.store.run import provenance
 from slackline.suites.suite import TrainTask
 from slackline.training import STRIDES, OnTick, Tick
+from slackline.types import Array
 
 FORMAT = "slackline-hyper"
 SCHEMA = 1

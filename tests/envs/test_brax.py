@@ -17,7 +17,7 @@ import pytest
 from jax.core import Tracer
 
 from slackline.envs import brax as ours
-from slackline.envs.api import Array, Continuous
+from slackline.envs.api import Continuous
 from slackline.envs.brax import (
     BACKENDS,
     Ant,
@@ -32,6 +32,7 @@ from slackline.errors import SlacklineError
 from slackline.suites import suite
 from slackline.suites.bodies import PARTS, dead_sensors, friction, gravity, part_size
 from slackline.suites.suite import TRAIN, Suite, Variation
+from slackline.types import Array
 
 ROBOTS: list[Robot] = [kind(backend) for kind in (HalfCheetah, Ant) for backend in BACKENDS]
 SUITES = [

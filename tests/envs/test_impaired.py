@@ -12,7 +12,7 @@ import pytest
 from probes import AIM_SUITE
 
 from slackline.adapt.kshot import Partly, adapt_many, changing_numbers
-from slackline.envs.api import Array, Continuous, Env
+from slackline.envs.api import Continuous, Env
 from slackline.envs.brax import HalfCheetah
 from slackline.envs.cartpole import CartPole
 from slackline.envs.impaired import Impaired, ImpairedParams
@@ -27,6 +27,7 @@ from slackline.suites.impairments import (
     weak_motor,
 )
 from slackline.suites.suite import TRAIN, Variation
+from slackline.types import Array
 
 
 class EchoParams(NamedTuple):

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slackline.envs.api import Array
 from slackline.envs.maze import GOAL, START, Maze, MazeParams, MazeState, parse_maze
 from slackline.learn.collect import collect, start
 from slackline.methods.latent import Point
 from slackline.suites import suite
 from slackline.suites.maze2d import DRAWINGS
+from slackline.types import Array
 
 SUITE = suite("maze2d")
 ENV = SUITE.jax_env

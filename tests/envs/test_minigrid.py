@@ -16,7 +16,6 @@ from minigrid.envs.multiroom import MultiRoomEnv
 
 from slackline.adapt.episodes import episode_returns
 from slackline.envs import minigrid as ours
-from slackline.envs.api import Array
 from slackline.envs.minigrid import (
     DONE,
     DROP,
@@ -37,6 +36,7 @@ from slackline.methods.latent import Point
 from slackline.paper import paper_average, paper_score
 from slackline.suites import suite
 from slackline.suites.minigrid import maze
+from slackline.types import Array
 
 ENV, SUITE, KEY = MultiRoom(), suite("minigrid"), jax.random.key(0)
 MAZES = [(seed, 2, 4) for seed in range(12)] + [(seed, 4, 5) for seed in range(12)] + [(0, 6, 10)]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from probes import Counting
 
-from slackline.envs.api import Array
-from slackline.learn.collect import Episodes, Running, Transition, collect, start
+from slackline.learn.collect import Episodes, Running, collect, start
 from slackline.methods.latent import Interval
+from slackline.types import Array, Transition
 
 NUM_ENVS, NUM_STEPS, HORIZON = 5, 40, 4
 ENV, LATENT = Counting(), Interval()

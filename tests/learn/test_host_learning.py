@@ -22,7 +22,6 @@ from slackline.envs.gymnasium import describe
 from slackline.envs.host import WatchedPool
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors
-from slackline.learn.collect import Transition
 from slackline.learn.host import HostProgram, only_real
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
@@ -30,6 +29,7 @@ from slackline.learn.program import Program
 from slackline.methods.catalogue import method
 from slackline.store.run import RunFolder
 from slackline.training import configure, run_training
+from slackline.types import Transition
 
 TINY = Hyper(
     num_envs=4,

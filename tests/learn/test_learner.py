@@ -17,13 +17,14 @@ import pytest
 from probes import DISCOUNT, PROBES, Aim, Idle, Table, Tabular
 from scipy import optimize, stats
 
-from slackline.envs.api import Array, Env
+from slackline.envs.api import Env
 from slackline.envs.cartpole import CartPole
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, Losses, TrainState, iterations_done, shuffle
 from slackline.methods.catalogue import CATALOGUE, method
 from slackline.methods.method import Method
 from slackline.networks import NormedMLP
+from slackline.types import Array
 
 jit = partial(
     jax.jit,

@@ -19,12 +19,12 @@ from slackline.envs.gymnasium import observer, picture_of
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors, write_tensors
 from slackline.learn import learner as module
-from slackline.learn.collect import Transition
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, Samples
 from slackline.methods.catalogue import method
 from slackline.pixels import Impala
 from slackline.suites.own import hyper_for
+from slackline.types import Transition
 
 SMALL = Hyper(
     algorithm="ppo",

@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from probes import properties
 from scipy import stats
 
-from slackline.envs.api import Array
 from slackline.errors import SlacklineError
-from slackline.learn.collect import Transition
 from slackline.learn.hyper import Hyper
 from slackline.methods.auxiliary import (
     Auxiliary,
@@ -27,6 +25,7 @@ from slackline.methods.auxiliary import (
 )
 from slackline.methods.latent import Categorical, Interval, Simplex
 from slackline.networks import MLP, Layer, init_mlp
+from slackline.types import Array, Transition
 
 PENALTIES: tuple[Penalty, ...] = ("tensor", "vector")
 

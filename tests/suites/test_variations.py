@@ -11,13 +11,14 @@ import numpy as np
 import pytest
 
 from slackline.adapt.kshot import Partly, changing_numbers
-from slackline.envs.api import Array, Continuous, Discrete, Env
+from slackline.envs.api import Continuous, Discrete, Env
 from slackline.envs.brax import RESET_NOISE
 from slackline.envs.impaired import Impaired
 from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import paper_average, paper_score
 from slackline.suites import FURTHER, NAMES, suite
 from slackline.suites.suite import TRAIN, Suite, Variation
+from slackline.types import Array
 
 PURE = [name for name in (*NAMES, *FURTHER) if isinstance(suite(name).env, Env)]
 CASES = [(name, v.name) for name in PURE for v in suite(name).variations]

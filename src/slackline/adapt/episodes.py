@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from slackline.envs.api import Array, Env, Params
+from slackline.envs.api import Env, Params
+from slackline.types import Array
 
 
 class Playing(NamedTuple):

@@ -18,7 +18,7 @@ import numpy as np
 from slackline.adapt.adapter import MAX_CANDIDATES
 from slackline.adapt.episodes import episode_returns
 from slackline.adapt.host import host_kshot
-from slackline.envs.api import Array, Env, Params, mixed
+from slackline.envs.api import Env, Params, mixed
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, require_count
 from slackline.learn.distributions import distribution_of
@@ -30,6 +30,7 @@ from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.own import another
 from slackline.suites.suite import Protocol, Suite, Variation, insist_on_spaces
+from slackline.types import Array
 
 MAX_EPISODES = 5_000_000
 """Episodes of one call: what fits in memory, score table included."""

@@ -12,11 +12,11 @@ import abc
 from dataclasses import dataclass
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-Array = jax.Array
+from slackline.types import Array
+
 Params = Any
 State = Any
 

@@ -24,8 +24,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from slackline.envs import spring
-from slackline.envs.api import Array, Continuous, Env, whole
+from slackline.envs.api import Continuous, Env, whole
 from slackline.errors import needed, unknown
+from slackline.types import Array
 
 BACKENDS = ("spring", "positional", "generalized")
 """Brax's physics engines; the first, by far the fastest, is meant by a robot's bare name."""

@@ -12,7 +12,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from slackline.envs.api import Array, Discrete, Env
+from slackline.envs.api import Discrete, Env
+from slackline.types import Array
 
 
 class CartPoleParams(NamedTuple):

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from slackline.envs.api import Array, Continuous, Env, Params, State, whole
+from slackline.envs.api import Continuous, Env, Params, State, whole
 from slackline.errors import SlacklineError
+from slackline.types import Array
 
 MAX_LATENCY = 3
 """Steps that an action may take to reach the motors."""

@@ -13,7 +13,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array, Discrete, Env
+from slackline.envs.api import Discrete, Env
+from slackline.types import Array
 
 HEIGHT, WIDTH = 21, 11
 SIGHT = 2

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array, Discrete, Env
+from slackline.envs.api import Discrete, Env
 from slackline.errors import needed, require_count
+from slackline.types import Array
 
 SIDE = 25
 """Every MultiRoom maze lies in a square of this many tiles, whatever its rooms."""

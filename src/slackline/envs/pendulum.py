@@ -11,7 +11,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from slackline.envs.api import Array, Continuous, Discrete, Env
+from slackline.envs.api import Continuous, Discrete, Env
+from slackline.types import Array
 
 MAX_TORQUE = 2.0
 """The motor's limit in N·m; stronger actions are cut to it."""

@@ -25,8 +25,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
 
-from slackline.envs.api import Array
 from slackline.errors import SlacklineError
+from slackline.types import Array
 
 if TYPE_CHECKING:
     from brax.base import System

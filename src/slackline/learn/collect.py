@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from slackline.envs.api import Array, Env, Params
+from slackline.envs.api import Env, Params
 from slackline.methods.latent import Latent
+from slackline.types import Array, Transition
 
 
 class Running(NamedTuple):
@@ -20,24 +21,6 @@ class Running(NamedTuple):
     z: Array
     elapsed: Array
     episode_return: Array
-
-
-class Transition(NamedTuple):
-    """What was seen and done, (T, N, ...). z is constant within an episode."""
-
-    observation: Array
-    z: Array
-    action: Array
-    log_prob: Array
-    reward: Array
-    terminated: Array
-    truncated: Array
-    next_observation: Array
-    """The observation after the step, before any reset: the final one where an episode ended."""
-    real: Array | None = None
-    """False where a host environment spent the step on a reset; None: all of them are real."""
-    value: Array | None = None
-    """V(s, z), where whoever acted knew it already."""
 
 
 class Episodes(NamedTuple):

@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array, Continuous, Discrete
+from slackline.envs.api import Continuous, Discrete
+from slackline.types import Array
 
 
 class Distribution(abc.ABC):

@@ -16,9 +16,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array
 from slackline.envs.host import HostEnv, WatchedPool, open_pool
-from slackline.learn.collect import Episodes, Transition
+from slackline.learn.collect import Episodes
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.program import (
@@ -31,6 +30,7 @@ from slackline.learn.program import (
     compiled,
     layout_of,
 )
+from slackline.types import Array, Transition
 
 
 class HostProgram(Program):

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import jax
 
-from slackline.envs.api import Array
 from slackline.errors import SlacklineError, require_count, require_number
+from slackline.types import Array
 
 Algorithm = Literal["a2c", "ppo"]
 

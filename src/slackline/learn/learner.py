@@ -14,10 +14,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from slackline.envs.api import Array, Env
+from slackline.envs.api import Env
 from slackline.envs.host import HostEnv
 from slackline.learn import across
-from slackline.learn.collect import Episodes, Running, Transition, collect, start
+from slackline.learn.collect import Episodes, Running, collect, start
 from slackline.learn.distributions import Distribution, distribution_of
 from slackline.learn.hyper import Hyper
 from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
@@ -26,6 +26,7 @@ from slackline.methods.method import Method
 from slackline.methods.movement import Movement
 from slackline.networks import NormedMLP
 from slackline.pixels import Network, init_network
+from slackline.types import Array, Transition
 
 
 class Networks(NamedTuple):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from slackline.envs.api import Array
 from slackline.learn import across
+from slackline.types import Array
 
 
 def gae(

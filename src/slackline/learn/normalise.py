@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from slackline.envs.api import Array
 from slackline.learn import across
 from slackline.networks import MLP, Layer
+from slackline.types import Array
 
 SMALLEST_STD = 1e-3
 """An observation that hardly moves in training must not blow up when it does at test time."""

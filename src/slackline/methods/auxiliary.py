@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import jax
 import jax.numpy as jnp
 
-from slackline.envs.api import Array
 from slackline.errors import SlacklineError, require_number
 from slackline.methods.latent import Categorical, Latent
 from slackline.pixels import Network, init_network
+from slackline.types import Array
 
 if TYPE_CHECKING:
-    from slackline.learn.collect import Transition
     from slackline.learn.hyper import Hyper
+    from slackline.types import Transition
 
 Penalty = Literal["tensor", "vector"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 
-from slackline.envs.api import Array
 from slackline.methods.latent import Latent
 from slackline.pixels import Network
+from slackline.types import Array
 
 
 class Conditioning(abc.ABC):

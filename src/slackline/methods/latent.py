@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array
 from slackline.errors import SlacklineError, require_count, require_number
+from slackline.types import Array
 
 
 class Latent(abc.ABC):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from slackline.envs.api import Array
 from slackline.errors import SlacklineError
 from slackline.methods.auxiliary import Auxiliary
 from slackline.methods.conditioning import Conditioning
 from slackline.methods.latent import Copies, Latent, Members, Point
 from slackline.methods.movement import Movement
 from slackline.pixels import Network
+from slackline.types import Array
 
 
 @dataclass(frozen=True)

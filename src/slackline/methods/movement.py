@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array
 from slackline.errors import require_number
 from slackline.networks import drawn_together
+from slackline.types import Array
 
 T = TypeVar("T")
 

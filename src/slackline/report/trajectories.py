@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array
 from slackline.envs.maze import GOAL, SIGHT, START, Maze, MazeParams
 from slackline.errors import SlacklineError, require_count
 from slackline.learn.distributions import distribution_of
@@ -24,6 +23,7 @@ from slackline.report.sheet import DPI, INK, QUIET, Sheet, new_sheet, styled
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Suite
+from slackline.types import Array
 
 MAX_COLUMNS = 50
 LEVELS = (1, 2, 4, 10, 30)

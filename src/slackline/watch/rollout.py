@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Array, Env, Params, State
+from slackline.envs.api import Env, Params, State
 from slackline.errors import SlacklineError
 from slackline.learn.collect import where_done
 from slackline.learn.distributions import distribution_of
@@ -17,6 +17,7 @@ from slackline.pixels import Network
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Variation
+from slackline.types import Array
 
 
 class Episodes(NamedTuple):

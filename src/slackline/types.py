@@ -1,0 +1,27 @@
+"""Types that every layer shares."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+
+Array = jax.Array
+
+
+class Transition(NamedTuple):
+    """What was seen and done, (T, N, ...). z is constant within an episode."""
+
+    observation: Array
+    z: Array
+    action: Array
+    log_prob: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+    next_observation: Array
+    """The observation after the step, before any reset: the final one where an episode ended."""
+    real: Array | None = None
+    """False where a host environment spent the step on a reset; None: all of them are real."""
+    value: Array | None = None
+    """V(s, z), where whoever acted knew it already."""
