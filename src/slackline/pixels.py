@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,9 +21,6 @@ import numpy as np
 
 from slackline.networks import MLP, Layer, combined, draw, from_the_last, init_mlp, mix, relu
 from slackline.types import Array
-
-if TYPE_CHECKING:
-    from slackline.learn.hyper import Hyper
 
 WHITE = 255.0
 
@@ -191,20 +188,20 @@ def in_patches(picture: Array, channels: int) -> Array:
 
 def init_network(
     key: Array,
-    seen: tuple[int, ...],
-    extra: int,
     hidden: Sequence[int],
+    extra: int,
     num_outputs: int,
-    hyper: Hyper,
     num_anchors: int = 1,
+    *,
+    seen: tuple[int, ...],
+    patch: int,
+    channels: Sequence[int],
 ) -> Network:
-    """The network for what is seen, a vector (size,) or a picture (H, W, C), with `extra` numbers
-    beside it."""
+    """A fresh network for what is seen, a vector (size,) or a picture (H, W, C), with `extra`
+    numbers beside it. `patch` and `channels` are of pictures only."""
     if len(seen) == 1:
         return init_mlp(key, (seen[0] + extra, *hidden, num_outputs), num_anchors)
-    return init_impala(
-        key, seen, extra, hyper.patch, hyper.channels, (*hidden, num_outputs), num_anchors
-    )
+    return init_impala(key, seen, extra, patch, channels, (*hidden, num_outputs), num_anchors)
 
 
 RESIDUALS = 2

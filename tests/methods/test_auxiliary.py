@@ -12,7 +12,6 @@ from probes import properties
 from scipy import stats
 
 from slackline.errors import SlacklineError
-from slackline.learn.hyper import Hyper
 from slackline.methods.auxiliary import (
     Auxiliary,
     CosinePenalty,
@@ -181,9 +180,14 @@ def test_diayn_bonus_is_at_most_log_skills() -> None:
     np.testing.assert_allclose(bonus, [2.0 * np.log(4.0)], rtol=1e-5)
 
 
+def small_network(extra: int, num_outputs: int) -> MLP:
+    """Sees two numbers."""
+    return init_mlp(jax.random.key(0), (2 + extra, 8, 8, num_outputs))
+
+
 def test_diayn_guesses_from_where_the_step_led() -> None:
     latent, auxiliary = Categorical(3), DiscriminatorReward()
-    network = auxiliary.init(jax.random.key(0), latent, (2,), 2, Hyper())
+    network = auxiliary.init(small_network, latent, 2)
     steps = transition(jnp.eye(3))
     elsewhere = steps._replace(next_observation=steps.next_observation + 1.0)
     earlier = steps._replace(observation=steps.observation + 1.0)
@@ -195,7 +199,7 @@ def test_diayn_guesses_from_where_the_step_led() -> None:
 def test_discriminators_learn_to_tell() -> None:
     """Descending its own loss raises the bonus where the observation gives z away."""
     latent, auxiliary = Categorical(2), DiscriminatorReward()
-    network = auxiliary.init(jax.random.key(0), latent, (2,), 2, Hyper())
+    network = auxiliary.init(small_network, latent, 2)
     steps = transition(jnp.eye(2))._replace(next_observation=jnp.eye(2))
 
     @jax.jit

@@ -102,14 +102,18 @@ class Learner:
         """Fresh networks, the anchors as far apart as `hyper` says, and fresh environments."""
         policy_key, critic_key, auxiliary_key, env_key, key = jax.random.split(key, 5)
         latent, conditioning = self.method.latent, self.method.conditioning
-        seen, num_outputs = self.env.observation_shape, self.distribution.num_outputs
-        policy = init_network(
+        num_outputs = self.distribution.num_outputs
+        make = partial(
+            init_network,
+            seen=self.env.observation_shape,
+            patch=hyper.patch,
+            channels=hyper.channels,
+        )
+        policy = make(
             policy_key,
-            seen,
-            conditioning.input_size(latent, 0),
             hyper.hidden,
+            conditioning.input_size(latent, 0),
             num_outputs + self.sees_pictures,
-            hyper,
             conditioning.num_anchors(latent),
         )
         policy = self.method.movement.start(policy, hyper.apart)
@@ -117,8 +121,9 @@ class Learner:
             policy = shaped(policy, hyper)
         critic: Any = ()
         if not self.sees_pictures:
-            critic = init_network(critic_key, seen, latent.size, hyper.critic_hidden, 1, hyper)
-        auxiliary = self.method.auxiliary.init(auxiliary_key, latent, seen, num_outputs, hyper)
+            critic = make(critic_key, hyper.critic_hidden, latent.size, 1)
+        discriminator = partial(make, auxiliary_key, hyper.discriminator_hidden)
+        auxiliary = self.method.auxiliary.init(discriminator, latent, num_outputs)
         networks: Any = (policy, critic, auxiliary)
         optimisers = adams(hyper, self.method.movement)
         memories = tuple(adam.init(n) for adam, n in zip(optimisers, networks, strict=True))

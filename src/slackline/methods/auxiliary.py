@@ -6,22 +6,22 @@ policy's loss. Each part has a default that does nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
 
 from slackline.errors import SlacklineError, require_number
 from slackline.methods.latent import Categorical, Latent
-from slackline.pixels import Network, init_network
-from slackline.types import Array
-
-if TYPE_CHECKING:
-    from slackline.learn.hyper import Hyper
-    from slackline.types import Transition
+from slackline.pixels import Network
+from slackline.types import Array, Transition
 
 Penalty = Literal["tensor", "vector"]
+
+MakeNetwork = Callable[[int, int], Network]
+"""(how many numbers it sees beside the observation, how many outputs) -> a fresh network"""
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,8 @@ class Auxiliary:
         """What is in force at `progress` in [0, 1] of the training."""
         return self
 
-    def init(
-        self, key: Array, latent: Latent, seen: tuple[int, ...], action_size: int, hyper: Hyper
-    ) -> Any:
-        """The network it learns, if any, of observations that are `seen` in this shape."""
+    def init(self, make: MakeNetwork, latent: Latent, action_size: int) -> Any:
+        """The network it learns, if any."""
         return ()
 
     def bonus(self, network: Any, latent: Latent, steps: Transition) -> Array:
@@ -158,10 +156,8 @@ class DiscriminatorReward(Auxiliary):
     def __post_init__(self) -> None:
         require_number("beta", self.beta, low=0.0, high=1e6)
 
-    def init(
-        self, key: Array, latent: Latent, seen: tuple[int, ...], action_size: int, hyper: Hyper
-    ) -> Network:
-        return init_network(key, seen, 0, hyper.discriminator_hidden, latent.size, hyper)
+    def init(self, make: MakeNetwork, latent: Latent, action_size: int) -> Network:
+        return make(0, latent.size)
 
     def bonus(self, network: Network, latent: Latent, steps: Transition) -> Array:
         return self.beta * log_ratio(network(steps.next_observation), latent, steps.z)
@@ -180,11 +176,8 @@ class DiscriminatorLoss(Auxiliary):
     def __post_init__(self) -> None:
         require_number("beta", self.beta, low=0.0, high=1e6)
 
-    def init(
-        self, key: Array, latent: Latent, seen: tuple[int, ...], action_size: int, hyper: Hyper
-    ) -> Network:
-        hidden = hyper.discriminator_hidden
-        return init_network(key, seen, action_size, hidden, latent.size, hyper)
+    def init(self, make: MakeNetwork, latent: Latent, action_size: int) -> Network:
+        return make(action_size, latent.size)
 
     def policy_loss(
         self, network: Network, latent: Latent, policy: Network, steps: Transition, action: Array
