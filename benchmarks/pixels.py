@@ -21,8 +21,8 @@ import jax.numpy as jnp
 import numpy as np
 from timing import keep, seconds
 
-from slackline import pixels
-from slackline.pixels import Impala, init_impala
+from slackline.networks import impala
+from slackline.networks.impala import Impala, init_impala
 from slackline.suites.fruitbot import GAME, PAPER
 
 SEEN = GAME.observation_shape
@@ -69,13 +69,13 @@ def looped(network: Impala, parts: jax.Array) -> Any:
 
 def compiled(function: Callable[..., Any], *arguments: Any, usual: bool = False) -> Any:
     """Traced now, with either way of writing convolutions and maxima."""
-    ours = pixels.convolved, pixels.halved
+    ours = impala.convolved, impala.halved
     if usual:
-        pixels.convolved, pixels.halved = pixels.plain_convolved, usual_halved
+        impala.convolved, impala.halved = impala.plain_convolved, usual_halved
     try:
         run = jax.jit(lambda *x: function(*x)).lower(*arguments).compile()
     finally:
-        pixels.convolved, pixels.halved = ours
+        impala.convolved, impala.halved = ours
     return lambda: run(*arguments)
 
 

@@ -35,7 +35,7 @@ from slackline.learn.program import (
     compiled,
     layout_of,
 )
-from slackline.networks import MLP, init_mlp
+from slackline.networks.mlp import MLP, init_mlp
 from slackline.subspace import Subspace
 from slackline.suites.suite import Suite
 

@@ -18,7 +18,7 @@ from slackline.envs.api import Continuous, Discrete
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors, write_tensors
 from slackline.methods.catalogue import CATALOGUE, method
-from slackline.networks import NormedMLP, init_mlp
+from slackline.networks.mlp import NormedMLP, init_mlp
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
 from slackline.training import load
 

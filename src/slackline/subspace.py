@@ -15,12 +15,12 @@ from slackline.envs.api import Continuous, Discrete, Params
 from slackline.errors import SlacklineError
 from slackline.io.files import check_format
 from slackline.io.tensors import from_tensors, read_tensors, to_tensors, write_tensors
-from slackline.learn.distributions import distribution_of
-from slackline.learn.normalise import Normaliser
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
-from slackline.networks import MLP, Layer, NormedMLP
-from slackline.pixels import RESIDUALS, Block, Convolution, Impala, Network
+from slackline.networks.distributions import distribution_of
+from slackline.networks.impala import RESIDUALS, Block, Convolution, Impala, Network
+from slackline.networks.mlp import MLP, Layer, NormedMLP
+from slackline.networks.normaliser import Normaliser
 
 if TYPE_CHECKING:
     from slackline.adapt.adapter import GridAdapter

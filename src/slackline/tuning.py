@@ -21,13 +21,13 @@ import numpy as np
 from slackline.adapt.episodes import episode_returns
 from slackline.errors import SlacklineError, require_count, unknown
 from slackline.io.files import check_format, read_json, write_json
-from slackline.learn.distributions import distribution_of
 from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.learn.learner import Learner
 from slackline.learn.normalise import Moments
 from slackline.learn.program import SEED, compiled, layout_of, trainer
 from slackline.methods.catalogue import method
-from slackline.networks import MLP
+from slackline.networks.distributions import distribution_of
+from slackline.networks.mlp import MLP
 from slackline.store.run import provenance
 from slackline.suites.suite import TrainTask
 from slackline.training import STRIDES, OnTick, Tick

@@ -23,8 +23,8 @@ from probes import (
 from slackline.adapt.episodes import episode_returns
 from slackline.envs.api import Env
 from slackline.envs.cartpole import CartPole
-from slackline.learn.distributions import distribution_of
-from slackline.networks import MLP, Layer, init_mlp
+from slackline.networks.distributions import distribution_of
+from slackline.networks.mlp import MLP, Layer, init_mlp
 from slackline.suites import suite as find_suite
 
 

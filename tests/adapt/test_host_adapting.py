@@ -20,7 +20,7 @@ from slackline.envs.api import Continuous, Discrete
 from slackline.envs.gymnasium import describe
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE
-from slackline.networks import MLP, Layer, init_mlp
+from slackline.networks.mlp import MLP, Layer, init_mlp
 from slackline.subspace import Subspace
 from slackline.suites import OWN
 from slackline.suites.own import changed_options, suite_of

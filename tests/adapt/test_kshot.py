@@ -16,7 +16,7 @@ from slackline.adapt.adapter import GridAdapter
 from slackline.adapt.kshot import KShot, adapt_many
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE
-from slackline.networks import MLP, Layer, init_mlp
+from slackline.networks.mlp import MLP, Layer, init_mlp
 from slackline.subspace import Subspace
 from slackline.suites.suite import TRAIN, Variation, setting
 

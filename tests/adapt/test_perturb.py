@@ -12,9 +12,9 @@ import pytest
 from slackline.adapt.perturb import noisy, perturbed
 from slackline.envs.api import Discrete
 from slackline.errors import SlacklineError
-from slackline.learn.normalise import Normaliser
 from slackline.methods.catalogue import CATALOGUE
-from slackline.networks import MLP, Layer, init_mlp
+from slackline.networks.mlp import MLP, Layer, init_mlp
+from slackline.networks.normaliser import Normaliser
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
 
 OBSERVATION = 4

@@ -19,7 +19,7 @@ import slackline as sl
 from slackline.envs.api import Discrete
 from slackline.envs.host import EnvironmentFailed, HostParams, Pool, Stepped, WatchedPool
 from slackline.errors import SlacklineError
-from slackline.learn.distributions import distribution_of
+from slackline.networks.distributions import distribution_of
 
 MODES = gym.vector.AutoresetMode
 

@@ -216,7 +216,7 @@ def test_variations_side_by_side_are_what_they_are_alone(reads_elements: bool) -
 def test_policies_adapt_to_impairments() -> None:
     """A motor that is weak needs another z, where the return of every z is known."""
     from slackline.methods.catalogue import CATALOGUE
-    from slackline.networks import MLP, Layer
+    from slackline.networks.mlp import MLP, Layer
     from slackline.subspace import Subspace
 
     weak = Variation("Weak", "", weak_motor(0, 0.5))

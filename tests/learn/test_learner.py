@@ -23,7 +23,7 @@ from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, Losses, TrainState, iterations_done, shuffle
 from slackline.methods.catalogue import CATALOGUE, method
 from slackline.methods.method import Method
-from slackline.networks import NormedMLP
+from slackline.networks.mlp import NormedMLP
 from slackline.types import Array
 
 jit = partial(

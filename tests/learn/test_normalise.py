@@ -17,10 +17,11 @@ import slackline as sl
 from slackline.envs.pendulum import Pendulum
 from slackline.errors import SlacklineError
 from slackline.learn.learner import Learner
-from slackline.learn.normalise import SMALLEST_STD, Moments, Normaliser, no_moments
+from slackline.learn.normalise import SMALLEST_STD, Moments, no_moments
 from slackline.learn.program import Program
 from slackline.methods.catalogue import CATALOGUE
-from slackline.networks import init_mlp
+from slackline.networks.mlp import init_mlp
+from slackline.networks.normaliser import Normaliser
 from slackline.subspace import load_subspaces, save_subspaces
 from slackline.suites import suite as find_suite
 

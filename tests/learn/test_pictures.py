@@ -22,7 +22,7 @@ from slackline.learn import learner as module
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, Samples
 from slackline.methods.catalogue import method
-from slackline.pixels import Impala
+from slackline.networks.impala import Impala
 from slackline.suites.own import hyper_for
 from slackline.types import Transition
 

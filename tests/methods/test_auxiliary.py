@@ -23,7 +23,7 @@ from slackline.methods.auxiliary import (
     log_ratio,
 )
 from slackline.methods.latent import Categorical, Interval, Simplex
-from slackline.networks import MLP, Layer, init_mlp
+from slackline.networks.mlp import MLP, Layer, init_mlp
 from slackline.types import Array, Transition
 
 PENALTIES: tuple[Penalty, ...] = ("tensor", "vector")

@@ -12,7 +12,7 @@ import pytest
 from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.conditioning import Anchors, Concat
 from slackline.methods.latent import Categorical, Interval, Simplex
-from slackline.networks import MLP, init_mlp
+from slackline.networks.mlp import MLP, init_mlp
 
 OBSERVATION, ACTION = 3, 2
 

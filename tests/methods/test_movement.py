@@ -13,7 +13,7 @@ import pytest
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method
 from slackline.methods.movement import Damped, Movement, Together, coordinates
-from slackline.networks import init_mlp
+from slackline.networks.mlp import init_mlp
 
 
 def degrees_between(a: Any, b: Any) -> float:

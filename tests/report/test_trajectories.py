@@ -16,7 +16,7 @@ from slackline.envs.maze import GOAL, START
 from slackline.errors import SlacklineError
 from slackline.learn.learner import Learner
 from slackline.methods.catalogue import method
-from slackline.networks import MLP
+from slackline.networks.mlp import MLP
 from slackline.report.trajectories import (
     SHADES,
     layout_of,

@@ -14,8 +14,8 @@ import slackline as sl
 from slackline.cli import run
 from slackline.envs.host import HostParams, open_pool
 from slackline.methods.catalogue import CATALOGUE
+from slackline.networks.impala import Impala
 from slackline.paper import paper_average, paper_score
-from slackline.pixels import Impala
 from slackline.suites.fruitbot import CPU, GAME, PAPER, SUITE
 from slackline.suites.suite import TRAIN
 

@@ -12,9 +12,9 @@ import numpy as np
 from slackline.envs.api import Continuous, Discrete
 from slackline.envs.host import HostEnv, HostParams, WatchedPool, open_pool
 from slackline.errors import SlacklineError
-from slackline.learn.distributions import distribution_of
 from slackline.methods.method import Method
-from slackline.pixels import Network
+from slackline.networks.distributions import distribution_of
+from slackline.networks.impala import Network
 from slackline.suites.suite import Suite, Variation, insist_on_spaces
 from slackline.types import Array
 

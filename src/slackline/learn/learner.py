@@ -18,14 +18,14 @@ from slackline.envs.api import Env
 from slackline.envs.host import HostEnv
 from slackline.learn import across
 from slackline.learn.collect import Episodes, Running, collect, start
-from slackline.learn.distributions import Distribution, distribution_of
 from slackline.learn.hyper import Hyper
 from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
 from slackline.learn.normalise import Moments, no_moments
 from slackline.methods.method import Method
 from slackline.methods.movement import Movement
-from slackline.networks import NormedMLP
-from slackline.pixels import Network, init_network
+from slackline.networks.distributions import Distribution, distribution_of
+from slackline.networks.impala import Network, init_network
+from slackline.networks.mlp import NormedMLP
 from slackline.types import Array, Transition
 
 

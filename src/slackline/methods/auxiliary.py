@@ -15,7 +15,7 @@ import jax.numpy as jnp
 
 from slackline.errors import SlacklineError, require_number
 from slackline.methods.latent import Categorical, Latent
-from slackline.pixels import Network
+from slackline.networks.impala import Network
 from slackline.types import Array, Transition
 
 Penalty = Literal["tensor", "vector"]

@@ -6,7 +6,7 @@ import abc
 from dataclasses import dataclass
 
 from slackline.methods.latent import Latent
-from slackline.pixels import Network
+from slackline.networks.impala import Network
 from slackline.types import Array
 
 

@@ -10,7 +10,7 @@ from slackline.methods.auxiliary import Auxiliary
 from slackline.methods.conditioning import Conditioning
 from slackline.methods.latent import Copies, Latent, Members, Point
 from slackline.methods.movement import Movement
-from slackline.pixels import Network
+from slackline.networks.impala import Network
 from slackline.types import Array
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from slackline.errors import require_number
-from slackline.networks import drawn_together
+from slackline.networks.mlp import drawn_together
 from slackline.types import Array
 
 T = TypeVar("T")

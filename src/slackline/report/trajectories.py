@@ -15,9 +15,9 @@ import numpy as np
 
 from slackline.envs.maze import GOAL, SIGHT, START, Maze, MazeParams
 from slackline.errors import SlacklineError, require_count
-from slackline.learn.distributions import distribution_of
 from slackline.methods.latent import Latent
-from slackline.networks import MLP
+from slackline.networks.distributions import distribution_of
+from slackline.networks.mlp import MLP
 from slackline.report.markup import Html, element, join
 from slackline.report.sheet import DPI, INK, QUIET, Sheet, new_sheet, styled
 from slackline.subspace import Subspace

@@ -12,8 +12,8 @@ import numpy as np
 from slackline.envs.api import Env, Params, State
 from slackline.errors import SlacklineError
 from slackline.learn.collect import where_done
-from slackline.learn.distributions import distribution_of
-from slackline.pixels import Network
+from slackline.networks.distributions import distribution_of
+from slackline.networks.impala import Network
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Variation

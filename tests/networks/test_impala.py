@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from slackline.methods.auxiliary import cosine_penalty
 from slackline.methods.catalogue import method
-from slackline.pixels import Impala, convolved, halved, in_patches, init_impala
+from slackline.networks.impala import Impala, convolved, halved, in_patches, init_impala
 
 SEEN = (20, 16, 3)
 PICTURES = np.random.default_rng(0).integers(0, 256, (5, *SEEN)).astype(np.uint8)

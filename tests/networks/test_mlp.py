@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from probes import properties
 
-from slackline.networks import MLP, Layer, NormedMLP, drawn_together, init_mlp, layer_norm
+from slackline.networks.mlp import MLP, Layer, NormedMLP, drawn_together, init_mlp, layer_norm
 
 SIZES = (3, 5, 4, 2)
 

@@ -13,12 +13,7 @@ from probes import properties
 from scipy import integrate, special, stats
 
 from slackline.envs.api import Continuous, Discrete
-from slackline.learn.distributions import (
-    Categorical,
-    Distribution,
-    TanhNormal,
-    distribution_of,
-)
+from slackline.networks.distributions import Categorical, Distribution, TanhNormal, distribution_of
 
 THREE = Categorical(Discrete(3))
 LOGITS = np.log(np.array([0.2, 0.5, 0.3], np.float32)) + 7.0  # unnormalised

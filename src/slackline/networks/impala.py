@@ -1,7 +1,7 @@
 """IMPALA's residual network for pictures, of which only the last block and the heads have anchors.
 
 Pictures are (..., H, W, C), uint8. A network may see further numbers beside the picture: they are
-constant planes of it. As in `networks`, a convolution whose weights differ from row to row is one
+constant planes of it. As in `mlp`, a convolution whose weights differ from row to row is one
 convolution with the anchors side by side and a weighted sum.
 
 Written for XLA on CPUs, where it was measured: maxima of neighbours instead of `reduce_window`,
@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.networks import MLP, Layer, combined, draw, from_the_last, init_mlp, mix, relu
+from slackline.networks.mlp import MLP, Layer, combined, draw, from_the_last, init_mlp, mix, relu
 from slackline.types import Array
 
 WHITE = 255.0

@@ -1,0 +1,1 @@
+"""Networks of anchors, and what stands before and behind them: normaliser, distributions."""
