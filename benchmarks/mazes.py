@@ -40,7 +40,7 @@ class OneMaze(MultiRoom):
         return self.maze
 
 
-def reaches(maze: MultiRoomParams, line: sl.Subspace | None, seed: int) -> float:
+def reaches(maze: MultiRoomParams, line: sl.Line | None, seed: int) -> float:
     """Share of episodes with sampled actions (of nobody: uniform ones) that reach the goal."""
     env, limit = MultiRoom(), int(maze.max_steps)
     network = None if line is None else jax.tree.map(lambda x: jnp.asarray(x), line.acting)
@@ -60,7 +60,7 @@ def reaches(maze: MultiRoomParams, line: sl.Subspace | None, seed: int) -> float
     return float(jnp.mean(jax.jit(jax.vmap(episode))(keys)))
 
 
-def greedy(lines: list[sl.Subspace], name: str) -> float:
+def greedy(lines: list[sl.Line], name: str) -> float:
     return float(np.mean([line.adapt(name).score for line in lines]))
 
 

@@ -17,6 +17,7 @@ from safetensors.numpy import save_file
 from slackline.envs.api import Continuous, Discrete
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors, write_tensors
+from slackline.line import Line
 from slackline.methods.catalogue import CATALOGUE, method
 from slackline.networks.mlp import NormedMLP, init_mlp
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
@@ -105,7 +106,7 @@ def test_bad_z(name: str, z: Any) -> None:
 
 
 def test_adapter_speaks_of_the_same_space() -> None:
-    adapter = made().adapter(shots=3, episodes=2)
+    adapter = Line.of(made()).adapter(shots=3, episodes=2)
     assert adapter.remaining == 6
     np.testing.assert_array_equal(adapter.ask(), [0.0, 1.0])
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from slackline.envs.envpool import envpool
     from slackline.envs.gymnasium import gymnasium
     from slackline.learn.hyper import Hyper
+    from slackline.line import Line
     from slackline.methods.catalogue import CATALOGUE, method
     from slackline.methods.method import Method
     from slackline.subspace import Policy, Subspace
@@ -37,6 +38,7 @@ _HOMES = {
     "CATALOGUE": "slackline.methods.catalogue",
     "GridAdapter": "slackline.adapt.adapter",
     "Hyper": "slackline.learn.hyper",
+    "Line": "slackline.line",
     "Method": "slackline.methods.method",
     "Policy": "slackline.subspace",
     "Subspace": "slackline.subspace",
@@ -59,6 +61,7 @@ __all__ = [
     "GridAdapter",
     "Hyper",
     "Interrupted",
+    "Line",
     "Method",
     "Policy",
     "SlacklineError",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jax
 import numpy as np
 
-from slackline.envs.api import Continuous, Discrete, Params
+from slackline.envs.api import Continuous, Discrete
 from slackline.errors import SlacklineError
 from slackline.io.files import check_format
 from slackline.io.tensors import from_tensors, read_tensors, to_tensors, write_tensors
@@ -21,12 +20,6 @@ from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import RESIDUALS, Block, Convolution, Impala, Network
 from slackline.networks.mlp import MLP, Layer, NormedMLP
 from slackline.networks.normaliser import Normaliser
-
-if TYPE_CHECKING:
-    from slackline.adapt.adapter import GridAdapter
-    from slackline.adapt.kshot import Adaptation
-    from slackline.envs.host import HostEnv
-    from slackline.suites.suite import Suite, Variation
 
 FORMAT = "slackline-subspace"
 SCHEMA = 2
@@ -128,31 +121,6 @@ class Subspace:
         conditioning, latent = self.method.conditioning, self.method.latent
         plain = conditioning.at(latent, self.acting, jax.numpy.asarray(latent.parse(z)))
         return Policy(plain, self.action, self.picture)
-
-    def adapter(self, shots: int = 10, episodes: int = 1) -> GridAdapter:
-        """Ask/tell adaptation, for episodes that you run yourself: `shots` z's, `episodes` each."""
-        from slackline.adapt.adapter import GridAdapter
-
-        return GridAdapter(self.method.latent, shots=shots, episodes=episodes)
-
-    def adapt(
-        self,
-        variation: str | Variation | HostEnv | Callable[[Params], Params],
-        shots: int | None = None,
-        episodes: int | None = None,
-        score_episodes: int | None = None,
-        suite: str | Suite | None = None,
-    ) -> Adaptation:
-        """Try K values of z on a changed environment, keep the best, score it on fresh episodes.
-
-        `variation` is a name of the suite's, or a function from the environment's standard
-        parameters to changed ones; on environments outside JAX also another environment, as from
-        `sl.gymnasium`. Counts left out are the suite's protocol. `suite` is another one than it was
-        trained on, with the same observations and actions: `suite="halfcheetah-dev"`.
-        """
-        from slackline.adapt.kshot import adapt_one
-
-        return adapt_one(self, variation, shots, episodes, score_episodes, suite)
 
     def save(self, path: str | Path) -> Path:
         """Write one safetensors file that `slackline.load` reads anywhere."""

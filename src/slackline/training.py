@@ -22,6 +22,7 @@ from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.normalise import Moments
 from slackline.learn.program import Program, Progress
+from slackline.line import Line
 from slackline.methods.catalogue import DEFAULT
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
@@ -115,7 +116,7 @@ def train(
     resume: bool = False,
     on_tick: OnTick | None = None,
     **options: Any,
-) -> Subspace:
+) -> Line:
     """Train one subspace of policies on a suite's training environment.
 
     Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said otherwise;
@@ -126,7 +127,7 @@ def train(
     config = configure(
         suite, method, seeds=(seed,), steps=steps, hyper=hyper, preset=preset, **options
     )
-    return run_training(config, out, resume=resume, on_tick=on_tick)[0]
+    return Line.of(run_training(config, out, resume=resume, on_tick=on_tick)[0])
 
 
 def train_seeds(
@@ -142,13 +143,13 @@ def train_seeds(
     resume: bool = False,
     on_tick: OnTick | None = None,
     **options: Any,
-) -> list[Subspace]:
+) -> list[Line]:
     """Train several seeds as one compiled program; otherwise like `train`."""
     numbers = tuple(range(first_seed, first_seed + seeds))
     config = configure(
         suite, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
     )
-    return run_training(config, out, resume=resume, on_tick=on_tick)
+    return list(map(Line.of, run_training(config, out, resume=resume, on_tick=on_tick)))
 
 
 def run_training(
@@ -387,7 +388,7 @@ def _stop_requests() -> Iterator[Callable[[], bool]]:
             signal.signal(signum, handler)
 
 
-def load(path: str | Path, seed: int | None = None) -> Subspace:
+def load(path: str | Path, seed: int | None = None) -> Line:
     """Load a trained subspace from a run folder or a subspace file.
 
     Where the run has several seeds, `seed` picks one; left out, the first.
@@ -400,10 +401,10 @@ def load(path: str | Path, seed: int | None = None) -> Subspace:
     file = folder.subspace_file if path.is_dir() else path
     subspaces = folder.subspaces() if folder.run_file.exists() else load_subspaces(file)
     if seed is None:
-        return subspaces[0]
+        return Line.of(subspaces[0])
     for subspace in subspaces:
         if subspace.seed == seed:
-            return subspace
+            return Line.of(subspace)
     raise SlacklineError(
         f"{file}: has no seed {seed} (it has: {', '.join(str(s.seed) for s in subspaces)})"
     )

@@ -19,9 +19,9 @@ from slackline.adapt import host
 from slackline.envs.api import Continuous, Discrete
 from slackline.envs.gymnasium import describe
 from slackline.errors import SlacklineError
+from slackline.line import Line
 from slackline.methods.catalogue import CATALOGUE
 from slackline.networks.mlp import MLP, Layer, init_mlp
-from slackline.subspace import Subspace
 from slackline.suites import OWN
 from slackline.suites.own import changed_options, suite_of
 from slackline.suites.suite import TRAIN, Protocol, Suite, Variation
@@ -47,12 +47,12 @@ def _remembered() -> Iterator[None]:
     OWN.update(before)
 
 
-def line(seed: int = 0, suite: str = "host-aim", slope: float = 0.0) -> Subspace:
+def line(seed: int = 0, suite: str = "host-aim", slope: float = 0.0) -> Line:
     """Policies that act between the ends of their seed; what they see is added, times `slope`."""
     bias = np.array(ENDS[seed], np.float32)[:, None]
     weight = np.full((2, 1, 1), slope, np.float32)
     policy = MLP((Layer(weight, bias),))  # type: ignore[arg-type]
-    return Subspace(suite, CATALOGUE["lop"], seed, Continuous(1), policy, policy)
+    return Line(suite, CATALOGUE["lop"], seed, Continuous(1), policy, policy)
 
 
 def known(candidates: np.ndarray, seed: int, target: float, seen: float = 0.0) -> np.ndarray:
@@ -121,7 +121,7 @@ def test_cartpole_returns_are_those_of_playing_by_hand() -> None:
     env = sl.gymnasium("CartPole-v1", max_episode_steps=60)
     OWN[env.name] = suite_of(env)
     policy = init_mlp(jax.random.key(3), (4, 8, 2), 2)
-    subspace = Subspace(env.name, CATALOGUE["lop"], 7, Discrete(2), policy, policy)
+    subspace = Line(env.name, CATALOGUE["lop"], 7, Discrete(2), policy, policy)
     found = subspace.adapt("Train", shots=4, episodes=2, score_episodes=3)
     for phase, zs, told in (
         (0, np.repeat(found.candidates, 2, axis=0), found.returns.ravel()),
@@ -134,7 +134,7 @@ def test_cartpole_returns_are_those_of_playing_by_hand() -> None:
     assert len(set(found.returns.ravel())) > 2
 
 
-def by_hand(subspace: Subspace, z: np.ndarray, seed: int) -> float:
+def by_hand(subspace: Line, z: np.ndarray, seed: int) -> float:
     env, policy, total, done = (
         gym.make("CartPole-v1", max_episode_steps=60),
         subspace.at(z),

@@ -15,9 +15,9 @@ from slackline.adapt import kshot
 from slackline.adapt.adapter import GridAdapter
 from slackline.adapt.kshot import KShot, adapt_many
 from slackline.errors import SlacklineError
+from slackline.line import Line
 from slackline.methods.catalogue import CATALOGUE
 from slackline.networks.mlp import MLP, Layer, init_mlp
-from slackline.subspace import Subspace
 from slackline.suites.suite import TRAIN, Variation, setting
 
 LOW, MIDDLE, HIGH, NOISY = AIM_SUITE.variations
@@ -30,11 +30,11 @@ def _aim(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kshot, "find_suite", lambda _: AIM_SUITE)
 
 
-def line(seed: int, ends: tuple[float, float] = (-2.0, 2.0)) -> Subspace:
+def line(seed: int, ends: tuple[float, float] = (-2.0, 2.0)) -> Line:
     """Policies that act the same whatever they see: tanh of a point between the ends, scaled."""
     bias = np.array(ends, np.float32)[:, None]
     policy = MLP((Layer(np.zeros((2, 1, 1), np.float32), bias),))  # type: ignore[arg-type]
-    return Subspace("aim", LINE, seed, AIM_SUITE.jax_env.action, policy, policy)
+    return Line("aim", LINE, seed, AIM_SUITE.jax_env.action, policy, policy)
 
 
 def known_returns(candidates: np.ndarray, ends: tuple[float, float], target: float) -> np.ndarray:
@@ -42,7 +42,7 @@ def known_returns(candidates: np.ndarray, ends: tuple[float, float], target: flo
     return -((action - target) ** 2)
 
 
-def adapt(subspaces: list[Subspace], variations: list[Variation], **counts: Any) -> KShot:
+def adapt(subspaces: list[Line], variations: list[Variation], **counts: Any) -> KShot:
     given: dict[str, Any] = {"shots": 5, "episodes": 3, "score_episodes": 4, **counts}
     return adapt_many(subspaces, variations, **given)
 

@@ -15,6 +15,7 @@ import slackline as sl
 from slackline.envs.brax import BraxParams, HalfCheetah
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors
+from slackline.line import Line
 from slackline.store.run import RunConfig, RunFolder
 from slackline.suites import suite as find_suite
 from slackline.suites.bodies import dead_sensors
@@ -85,7 +86,7 @@ def test_a_robot_that_explodes_stops_the_run_and_is_not_kept(
     good = tmp_path / "good"
     line = run_training(config("halfcheetah"), good, checkpoint_seconds=0.0)[0]
     with pytest.raises(SlacklineError, match="Custom returned a value that is not finite"):
-        line.adapt(
+        Line.of(line).adapt(
             lambda params: params._replace(sys=exploding(params.sys)),
             shots=2,
             episodes=1,

@@ -15,6 +15,7 @@ import pytest
 from slackline.envs.maze import GOAL, START
 from slackline.errors import SlacklineError
 from slackline.learn.learner import Learner
+from slackline.line import Line
 from slackline.methods.catalogue import method
 from slackline.networks.mlp import MLP
 from slackline.report.trajectories import (
@@ -25,14 +26,13 @@ from slackline.report.trajectories import (
     trajectories_png,
     walks,
 )
-from slackline.subspace import Subspace
 from slackline.suites import suite
 
 UP, DOWN, LEFT, RIGHT = range(4)
 MAZES = ("Train", *(v.name for v in suite("maze2d").variations))
 
 
-def untrained(name: str, suite_name: str = "maze2d", **options: int) -> Subspace:
+def untrained(name: str, suite_name: str = "maze2d", **options: int) -> Line:
     """A subspace fresh from the initialiser."""
     found, chosen = suite(suite_name), method(name, **options)
     state = Learner(found.env, found.horizon, chosen.member).init(jax.random.key(0), found.hyper)
@@ -40,10 +40,10 @@ def untrained(name: str, suite_name: str = "maze2d", **options: int) -> Subspace
     if chosen.num_members > 1:
         policy = jax.tree.map(lambda leaf: np.repeat(leaf, chosen.num_members, axis=0), policy)
     critic = jax.tree.map(np.asarray, state.networks.critic)
-    return Subspace(suite_name, chosen, 0, found.env.action, policy, critic)
+    return Line(suite_name, chosen, 0, found.env.action, policy, critic)
 
 
-def stubborn(*actions: int) -> Subspace:
+def stubborn(*actions: int) -> Line:
     """A line whose anchors always take the same action each, whatever they see."""
     line = untrained("lop")
     layers = line.policy.layers  # type: ignore[union-attr]

@@ -10,6 +10,7 @@ import pytest
 import slackline as sl
 from slackline.envs.host import HostParams, open_pool
 from slackline.errors import SlacklineError
+from slackline.line import Line
 from slackline.suites.mujoco import ANT, MujocoRobot
 from slackline.training import configure, run_training
 
@@ -101,7 +102,7 @@ def test_a_line_trains_and_adapts() -> None:
     )
     config = configure(suite.name, "lop", steps=32, hyper=replace(tiny, critic_hidden=(8,)))
     (line,) = run_training(config, None)
-    found = line.adapt("BigShins", shots=2, score_episodes=1)
+    found = Line.of(line).adapt("BigShins", shots=2, score_episodes=1)
     assert np.isfinite(found.score)
     assert found.returns.shape == (2, 1)
 
