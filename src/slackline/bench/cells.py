@@ -11,11 +11,12 @@ import polars as pl
 
 from slackline.adapt.kshot import Adapting, adapt_many, suite_for
 from slackline.adapt.perturb import perturbed
+from slackline.adapt.scores import score_table
 from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
 from slackline.io.files import TEMPORARY
 from slackline.store.run import RunConfig, RunFolder, folder_name
-from slackline.store.scores import merge_scores, read_scores, score_table
+from slackline.store.scores import merge_scores, read_scores
 from slackline.subspace import save_subspaces
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Suite, Variation
