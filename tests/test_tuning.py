@@ -14,9 +14,10 @@ import slackline as sl
 from slackline import cli
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
+from slackline.store.choice import load_choice, save_choice
 from slackline.suites import FURTHER, NAMES
 from slackline.suites.suite import TrainTask, Variation
-from slackline.tuning import cells, load_choice, save_choice, tune
+from slackline.tuning import cells, tune
 
 TINY = sl.Hyper(num_envs=8, num_steps=8, hidden=(8,), critic_hidden=(8,))
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import jax
@@ -20,21 +19,18 @@ import numpy as np
 
 from slackline.adapt.episodes import episode_returns
 from slackline.errors import SlacklineError, require_count, unknown
-from slackline.io.files import check_format, read_json, write_json
-from slackline.learn.hyper import Hyper, hyper_from_json
+from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
 from slackline.learn.normalise import Moments
 from slackline.learn.program import SEED, compiled, layout_of, trainer
 from slackline.methods.catalogue import method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP
-from slackline.store.run import provenance
+from slackline.store.choice import Choice
 from slackline.suites.suite import TrainTask
 from slackline.training import STRIDES, OnTick, Tick
 from slackline.types import Array
 
-FORMAT = "slackline-hyper"
-SCHEMA = 1
 EVALUATION_EPISODES = 100
 EVALUATION_STREAM = 2**31 - 1
 """Folded into a seed's key; small numbers would give the keys that training splits off it."""
@@ -42,22 +38,6 @@ MAX_CELLS = 4096
 
 Grid = dict[str, tuple[float, ...]]
 """Values to try, by the name of a float field of Hyper; "lr" is both learning rates."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """One cell of the grid and how its single policies did on the training environment."""
-
-    changed: dict[str, float]
-    hyper: Hyper
-    scores: tuple[float, ...]
-    """Mean deterministic return at the end of training, by seed."""
-    training_return: float
-    """Mean return while training: higher is faster."""
-
-    @property
-    def score(self) -> float:
-        return float(np.mean(self.scores))
 
 
 def cells(base: Hyper, grid: Grid) -> list[tuple[dict[str, float], Hyper]]:
@@ -147,45 +127,3 @@ def _evaluate(task: TrainTask, policy: MLP, seen: Moments | tuple[()], key: Arra
         lambda x: jnp.broadcast_to(x, (EVALUATION_EPISODES, *jnp.shape(x))), params
     )
     return jnp.mean(episode_returns(task.env, task.horizon, act, everywhere, keys))
-
-
-def save_choice(
-    path: Path, task: TrainTask, ranking: list[Choice], *, seeds: int, steps: int
-) -> None:
-    """Write the winner (and the whole ranking) where `train --hyper FILE` reads it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_json(
-        path,
-        {
-            "format": FORMAT,
-            "schema": SCHEMA,
-            "suite": task.name,
-            "hyper": asdict(ranking[0].hyper),
-            "seeds": seeds,
-            "steps": steps,
-            "ranking": [
-                c.changed
-                | {"score": _finite(c.score), "training_return": _finite(c.training_return)}
-                for c in ranking
-            ],
-            "provenance": provenance(),
-        },
-    )
-
-
-def _finite(value: float) -> float | None:
-    return round(value, 4) if np.isfinite(value) else None
-
-
-def load_choice(path: Path, suite: str) -> Hyper:
-    """The hyper-parameters of a file that `slackline tune` wrote for this suite."""
-    values = read_json(path)
-    check_format(path, values.get("format"), values.get("schema"), expected=FORMAT, newest=SCHEMA)
-    if values.get("suite") != suite:
-        raise SlacklineError(f"{path}: was tuned for {values.get('suite')}, not for {suite}")
-    try:
-        hyper = hyper_from_json(values["hyper"])
-        hyper.check()
-    except (KeyError, TypeError, SlacklineError) as error:
-        raise SlacklineError(f"{path}: has no usable hyper-parameters ({error})") from None
-    return hyper

@@ -127,6 +127,6 @@ def beginning(asked: Train, file: str | None) -> Hyper:
         return suite.preset(asked.preset, asked.method)
     if asked.preset != "paper":
         raise SlacklineError("--hyper FILE and --preset exclude each other; give one of them")
-    from slackline.tuning import load_choice
+    from slackline.store.choice import load_choice
 
     return load_choice(Path(file), suite.name)

@@ -38,7 +38,8 @@ class Tune:
 
     def run(self) -> None:
         from slackline.report.tables import show, tuning_table
-        from slackline.tuning import save_choice, tune
+        from slackline.store.choice import save_choice
+        from slackline.tuning import tune
 
         set_up_jax(self.devices)
         task = find_suite(self.suite).train_task

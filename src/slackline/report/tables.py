@@ -15,9 +15,9 @@ from slackline.methods.method import Method
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
 from slackline.report.words import COST_RATIO, DEFAULT_Z, HEADROOM, ORACLE
+from slackline.store.choice import Choice
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Suite, Variation
-from slackline.tuning import Choice
 
 MAX_SHOWN_Z = 4
 SUMMARY = {

@@ -1,1 +1,1 @@
-"""What is kept on disk: run folders and score tables. No pickle anywhere."""
+"""What is kept on disk: run folders, score tables, tuned settings. No pickle anywhere."""
