@@ -13,6 +13,7 @@ import pytest
 from fake_store import VARIATIONS, Store
 from plotly.offline import get_plotlyjs
 
+from slackline.drawing.sheet import COLOURS
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
@@ -22,7 +23,6 @@ from slackline.report.markup import Html, asset, element, script_json
 from slackline.report.page import best_of, write_page
 from slackline.report.provenance import duration
 from slackline.report.results import Results, Selection, load_results
-from slackline.report.sheet import COLOURS
 from slackline.report.words import headline, verdict
 
 

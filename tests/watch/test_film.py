@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from slackline.drawing.sheet import styled
 from slackline.envs.cartpole import CartPoleState
 from slackline.errors import SlacklineError
-from slackline.report.sheet import styled
 from slackline.suites import suite
 from slackline.watch.files import check_target, write_film, write_strip
 from slackline.watch.film import Film, Timing

@@ -56,7 +56,7 @@ class Watch:
     """CPU devices to use."""
 
     def run(self) -> None:
-        from slackline.report.sheet import styled
+        from slackline.drawing.sheet import styled
         from slackline.report.tables import show
         from slackline.watch.files import check_target, write_film, write_strip
         from slackline.watch.film import Timing

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from slackline.bench.stats import summarise
+from slackline.drawing.sheet import COLOURS, DPI, INK, QUIET, WIDTH, new_figure, styled
 from slackline.envs.maze import Maze
 from slackline.methods.method import Method
 from slackline.paper import paper_score
@@ -21,7 +22,6 @@ from slackline.report.charts import (
     thinned_curve,
 )
 from slackline.report.results import Results, Selection, SuiteResult
-from slackline.report.sheet import COLOURS, DPI, INK, QUIET, WIDTH, new_figure, styled
 from slackline.report.trajectories import trajectories_png
 
 HATCHES = ("", "///", "xxx", "...")

@@ -13,13 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from slackline.drawing.labels import labels_of
+from slackline.drawing.sheet import DPI, FREE, INK, QUIET, WALL, Sheet, new_sheet, styled
 from slackline.envs.maze import GOAL, SIGHT, START, Maze, MazeParams
 from slackline.errors import SlacklineError, require_count
-from slackline.methods.latent import Latent
 from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP
 from slackline.report.markup import Html, element, join
-from slackline.report.sheet import DPI, INK, QUIET, Sheet, new_sheet, styled
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Suite
@@ -31,7 +31,7 @@ LEVELS = (1, 2, 4, 10, 30)
 SHADES = ("#cfe3f2", "#93c3e3", "#4d9bcf", "#1f6ea8", "#0c3b66")
 FAINT = "#8a929b"
 CENTRED = "text-align:center;padding:8px 6px"
-FREE, WALL, START_COLOUR, GOAL_COLOUR = "#f7f6f2", "#3a424b", "#00855f", "#d55e00"
+START_COLOUR, GOAL_COLOUR = "#00855f", "#d55e00"
 
 
 class Walks(NamedTuple):
@@ -81,12 +81,6 @@ def walks(subspace: Subspace, shots: int) -> Walks:
     each = jax.vmap(jax.vmap(one, in_axes=(None, 0)), in_axes=(0, None))
     found = map(np.asarray, jax.jit(each)(params, networks))
     return Walks(tuple(v.name for v in variations), np.asarray(params.walls), zs, labels, *found)
-
-
-def labels_of(latent: Latent, zs: np.ndarray) -> tuple[str, ...]:
-    if latent.is_line:
-        return tuple(f"z = {z[0]:.2f}" for z in zs)
-    return tuple(f"policy {i}" for i in range(1, len(zs) + 1))
 
 
 def walk(suite: Suite, network: MLP, params: MazeParams) -> tuple[Array, Array, Array]:

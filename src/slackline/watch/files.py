@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from slackline.drawing.sheet import styled
 from slackline.errors import SlacklineError, unknown
 from slackline.io.files import write_atomic
-from slackline.report.sheet import styled
 from slackline.watch.encode import FORMATS
 from slackline.watch.film import Film, Timing
 from slackline.watch.strip import strip_png

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from slackline.report.sheet import INK, QUIET, new_sheet
+from slackline.drawing.sheet import INK, QUIET, new_sheet
 from slackline.watch.scenes import Picture, Window
 from slackline.watch.stage import BEST, MARGIN, Stage, aspect_of, frame, write_heading
 from slackline.watch.watched import Watched

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from slackline.drawing.sheet import COLOURS, FREE, GRID, INK, QUIET, WALL
 from slackline.envs.acrobot import Acrobot
 from slackline.envs.api import Env, Params, State
 from slackline.envs.cartpole import CartPole
@@ -24,8 +25,6 @@ from slackline.envs.impaired import Impaired
 from slackline.envs.maze import GOAL, SIGHT, START, Maze
 from slackline.envs.pendulum import Pendulum
 from slackline.errors import SlacklineError
-from slackline.report.sheet import COLOURS, GRID, INK, QUIET
-from slackline.report.trajectories import FREE, WALL
 from slackline.watch.geometry import Camera, box, capsule, disc, looking, rotate
 
 BODY, ACCENT = COLOURS[2], COLOURS[0]

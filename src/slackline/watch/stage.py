@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from slackline.report.sheet import COLOURS, GRID, INK, QUIET, Sheet
+from slackline.drawing.sheet import COLOURS, GRID, INK, QUIET, Sheet
 from slackline.watch.scenes import ACCENT, SKY, Label, Picture, Window, mix
 from slackline.watch.watched import Watched
 

@@ -6,7 +6,7 @@ import io
 
 import numpy as np
 
-from slackline.report.sheet import DPI, INK, QUIET, WIDTH, Sheet, new_sheet, styled
+from slackline.drawing.sheet import DPI, INK, QUIET, WIDTH, Sheet, new_sheet, styled
 from slackline.watch.stage import (
     BEST,
     MARGIN,

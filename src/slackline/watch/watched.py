@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from slackline.drawing.labels import labels_of
 from slackline.envs.impaired import Impaired
 from slackline.errors import require_count
-from slackline.report.trajectories import labels_of
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Variation

@@ -13,6 +13,7 @@ COLOURS = (
 )
 """By `colour_index`; safe for colour-blind readers."""
 INK, QUIET, GRID = "#1d2329", "#5b6570", "#e6e4de"
+FREE, WALL = "#f7f6f2", "#3a424b"  # of a maze
 WIDTH, DPI = 10.0, 160  # 1600 pixels
 
 STYLE: dict[Any, Any] = {

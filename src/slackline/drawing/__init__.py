@@ -1,0 +1,1 @@
+"""What reports and films draw with."""
