@@ -19,6 +19,7 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright
+	$(BIN)/lint-imports
 
 format: $(DEV)
 	$(BIN)/ruff check --fix .
