@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from slackline.suites import suite as find_suite
+from slackline.suites import builtin
 
 ROOT = Path(__file__).parents[1]
 HEAD = (
@@ -29,7 +29,7 @@ def rows() -> list[dict[str, Any]]:
 
 
 def line(row: dict[str, Any]) -> str:
-    digits = find_suite(row["suite"]).digits if abs(row["score"]) < 1000 else 0
+    digits = builtin(row["suite"]).digits if abs(row["score"]) < 1000 else 0
 
     def shown(value: float) -> str:
         return f"{value:.{digits}f}"

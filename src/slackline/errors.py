@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +17,25 @@ class SlacklineError(Exception):
 
 class Interrupted(SlacklineError):  # noqa: N818
     """Training was stopped on request; the last checkpoint is kept."""
+
+
+class NotNamed(SlacklineError):  # noqa: N818
+    """Something needs an environment that only a file names: the user has to name it.
+
+    In Python the message shows the call to make; the command line shows its own command again
+    with `flags` behind it, unless there are none: then only Python can name the environment.
+    """
+
+    def __init__(self, why: str, call: str, flags: Sequence[str]):
+        super().__init__(f"{why}; name it again, if you trust it: {call}")
+        self.why, self.flags = why, tuple(flags)
+
+    def for_command(self, command: Sequence[str]) -> str:
+        """The message for somebody who gave `command`."""
+        if not self.flags:
+            return str(self)
+        line = shlex.join([*command, *self.flags])
+        return f"{self.why}; name it again, if you trust it: {line}"
 
 
 def needed(module: str, sentence: str, extra: str) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
-from slackline.envs.api import Continuous, Discrete
+from slackline.envs.api import Continuous, Discrete, action_from_json, action_to_json
 from slackline.errors import SlacklineError
 from slackline.io.files import check_format
 from slackline.io.tensors import from_tensors, read_tensors, to_tensors, write_tensors
@@ -102,6 +102,19 @@ class Subspace:
     """What observations were normalised by in training, if they were; frozen."""
     picture: tuple[int, int, int] | None = None
     """(H, W, C) of what is seen, if it is pictures."""
+    spec: dict[str, Any] | None = field(default=None, compare=False, repr=False)
+    """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
+    home: Any = field(default=None, compare=False, repr=False)
+    """The `Suite` as an object, for whoever plays on it; None: as the name and the spec say. It is
+    not saved."""
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """What its policies see: (size,), or (H, W, C)."""
+        if self.picture is not None:
+            return self.picture
+        assert isinstance(self.critic, MLP)
+        return (self.critic.layers[0].weight.shape[-2] - self.method.member.latent.size,)
 
     @property
     def acting(self) -> Network:
@@ -139,7 +152,6 @@ def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
         for s in subspaces
     ]
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
-    kind = "discrete" if isinstance(first.action, Discrete) else "continuous"
     header = {
         "format": FORMAT,
         "schema": SCHEMA if isinstance(first.policy, NormedMLP) else 1,
@@ -147,10 +159,12 @@ def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
         "method": first.method.name,
         "options": first.method.options,
         "seeds": [s.seed for s in subspaces],
-        "action": {"kind": kind, **vars(first.action)},
+        "action": action_to_json(first.action),
     } | ({} if first.picture is None else {"picture": first.picture})
     if isinstance(first.policy, NormedMLP):
         header["layer_norm"] = True
+    if first.spec is not None:
+        header["spec"] = first.spec
     write_tensors(path, to_tensors(stacked), header)
 
 
@@ -160,12 +174,11 @@ def load_subspaces(path: Path) -> list[Subspace]:
     check_format(path, header.get("format"), header.get("schema"), expected=FORMAT, newest=SCHEMA)
     try:
         found = method(header["method"], **header["options"])
-        space: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value
-            for name, value in header["action"].items()
-        }
-        action = {"discrete": Discrete, "continuous": Continuous}[space.pop("kind")](**space)
+        action = action_from_json(header["action"])
         suite, seeds = str(header["suite"]), [int(seed) for seed in header["seeds"]]
+        spec = header.get("spec")
+        if not isinstance(spec, dict | None):
+            raise ValueError(f"spec is {spec!r}")
         picture = _picture(header.get("picture"))
         like = {
             "policy": _policy_like(tensors, picture is not None, header.get("layer_norm", False)),
@@ -181,7 +194,7 @@ def load_subspaces(path: Path) -> list[Subspace]:
         _check_fit(path, found, action, len(seeds), **networks)
     each = [jax.tree.map(lambda leaf, i=i: leaf[i], networks) for i in range(len(seeds))]
     return [
-        Subspace(suite, found, seed, action, **one, picture=picture)
+        Subspace(suite, found, seed, action, **one, picture=picture, spec=spec)
         for seed, one in zip(seeds, each, strict=True)
     ]
 

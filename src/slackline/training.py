@@ -6,9 +6,9 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +27,9 @@ from slackline.methods.catalogue import DEFAULT
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
-from slackline.suites import NAMES, OWN
+from slackline.suites import NAMES, builtin, is_own
 from slackline.suites import suite as find_suite
+from slackline.suites.recorded import known_suite, named_again, spec_of
 from slackline.suites.suite import Suite
 
 STRIDES = 200
@@ -57,7 +58,7 @@ Task = str | Suite | HostEnv | Callable[..., Any]
 
 
 def suite_named(task: Task) -> Suite:
-    """The suite that `task` stands for. One that no name can make is remembered by this process."""
+    """The suite that `task` stands for."""
     if isinstance(task, str):
         return find_suite(task)
     if isinstance(task, Suite):
@@ -72,7 +73,6 @@ def suite_named(task: Task) -> Suite:
             f"the function that makes your environment is called {found.name}, as a suite is; "
             "call it something else"
         )
-    OWN[found.name] = found
     return found
 
 
@@ -99,8 +99,9 @@ def configure(
         hyper=found.preset(preset or "paper", method) if hyper is None else hyper,
         seeds=seeds,
         steps=found.protocol.steps if steps is None else steps,
+        spec=spec_of(found),
     )
-    config.check()
+    config.check(found)
     return config
 
 
@@ -124,10 +125,11 @@ def train(
     run is kept in that folder, checkpoints included, and `resume=True` continues one that was
     interrupted.
     """
+    found = suite_named(suite)
     config = configure(
-        suite, method, seeds=(seed,), steps=steps, hyper=hyper, preset=preset, **options
+        found, method, seeds=(seed,), steps=steps, hyper=hyper, preset=preset, **options
     )
-    return Line.of(run_training(config, out, resume=resume, on_tick=on_tick)[0])
+    return Line.of(run_training(config, out, suite=found, resume=resume, on_tick=on_tick)[0])
 
 
 def train_seeds(
@@ -146,29 +148,37 @@ def train_seeds(
 ) -> list[Line]:
     """Train several seeds as one compiled program; otherwise like `train`."""
     numbers = tuple(range(first_seed, first_seed + seeds))
+    found = suite_named(suite)
     config = configure(
-        suite, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
+        found, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
     )
-    return list(map(Line.of, run_training(config, out, resume=resume, on_tick=on_tick)))
+    trained = run_training(config, out, suite=found, resume=resume, on_tick=on_tick)
+    return list(map(Line.of, trained))
 
 
 def run_training(
     config: RunConfig,
     out: str | Path | None,
     *,
+    suite: Suite | None = None,
     resume: bool = False,
     on_tick: OnTick | None = None,
     checkpoint_seconds: float = 30.0,
 ) -> list[Subspace]:
-    """Train what `config` says, in a folder if one is given, and return one subspace per seed."""
+    """Train what `config` says, in a folder if one is given, and return one subspace per seed.
+
+    `suite` is what `config` was made of; it may be left out if it is one of slackline's own.
+    """
+    suite = builtin(config.suite) if suite is None else suite
     if out is None:
-        return subspaces_of(config, _Training(config, None, on_tick, checkpoint_seconds).run())
+        training = _Training(config, suite, None, on_tick, checkpoint_seconds)
+        return subspaces_of(config, suite, training.run())
     folder = RunFolder(out)
     prepare(folder, config, resume=resume)
     if folder.finished():
-        return folder.subspaces()
-    training = _Training(config, folder, on_tick, checkpoint_seconds)
-    subspaces = subspaces_of(config, training.run())
+        return [replace(subspace, home=suite) for subspace in folder.subspaces()]
+    training = _Training(config, suite, folder, on_tick, checkpoint_seconds)
+    subspaces = subspaces_of(config, suite, training.run())
     save_subspaces(folder.subspace_file, subspaces)
     folder.finish(training.seconds)
     if training.stopped:
@@ -186,6 +196,8 @@ def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
             f"{folder.path}: holds something that is not a run; choose another folder"
         )
     saved, config = folder.config().spelt_out, config.spelt_out
+    if saved.kept_by_name:
+        config = replace(config, spec=None)
     if not resume:
         raise SlacklineError(
             f"{folder.path}: already holds a run; pass --resume to continue it, "
@@ -204,11 +216,12 @@ class _Training:
     def __init__(
         self,
         config: RunConfig,
+        suite: Suite,
         folder: RunFolder | None,
         on_tick: OnTick | None,
         checkpoint_seconds: float,
     ):
-        suite, method = config.resolve()
+        method = config.resolved_method
         self.config, self.folder, self.on_tick = config, folder, on_tick
         self.checkpoint_seconds = checkpoint_seconds
         learner = Learner(suite.env, suite.horizon, method.member)
@@ -338,9 +351,9 @@ class _Training:
         return f"stopped at {done:.0%}; the checkpoint in {self.folder.path} is complete"
 
 
-def subspaces_of(config: RunConfig, state: TrainState) -> list[Subspace]:
+def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Subspace]:
     """Cut the trained state into one subspace per seed."""
-    suite, method = config.resolve()
+    method = config.resolved_method
     num_seeds = len(config.seeds)
 
     def members_as_anchors(leaf: Any) -> np.ndarray:
@@ -359,6 +372,8 @@ def subspaces_of(config: RunConfig, state: TrainState) -> list[Subspace]:
             suite.env.action,
             **jax.tree.map(lambda leaf, i=i: leaf[i], parts),
             picture=suite.env.picture if isinstance(suite.env, HostEnv) else None,
+            spec=config.spec,
+            home=suite,
         )
         for i, seed in enumerate(config.seeds)
     ]
@@ -388,10 +403,15 @@ def _stop_requests() -> Iterator[Callable[[], bool]]:
             signal.signal(signum, handler)
 
 
-def load(path: str | Path, seed: int | None = None) -> Line:
+def load(
+    path: str | Path, seed: int | None = None, *, env: Task | Sequence[Task] | None = None
+) -> Line:
     """Load a trained subspace from a run folder or a subspace file.
 
-    Where the run has several seeds, `seed` picks one; left out, the first.
+    Where the run has several seeds, `seed` picks one; left out, the first. Nothing that a file
+    names is imported or made: to play the variations of a suite of your own, name its environment
+    again in `env`, as for `train` (or all of them in a list, if variations have environments of
+    their own). Policies and adapters need none.
     """
     path = Path(path)
     folder = RunFolder(path)
@@ -400,11 +420,16 @@ def load(path: str | Path, seed: int | None = None) -> Line:
         raise SlacklineError(f"{path}: is not trained to the end yet; resume it first")
     file = folder.subspace_file if path.is_dir() else path
     subspaces = folder.subspaces() if folder.run_file.exists() else load_subspaces(file)
-    if seed is None:
-        return Line.of(subspaces[0])
-    for subspace in subspaces:
-        if subspace.seed == seed:
-            return Line.of(subspace)
-    raise SlacklineError(
-        f"{file}: has no seed {seed} (it has: {', '.join(str(s.seed) for s in subspaces)})"
-    )
+    found = next((s for s in subspaces if seed in (None, s.seed)), None)
+    if found is None:
+        raise SlacklineError(
+            f"{file}: has no seed {seed} (it has: {', '.join(str(s.seed) for s in subspaces)})"
+        )
+    if env is None and found.spec is None and not is_own(found.suite):
+        return Line.of(found)
+    spaces = (found.observation_shape, found.action)
+    home = found.home or known_suite(found.suite, found.spec, path, spaces)
+    if env is not None:
+        given = env if isinstance(env, list | tuple) else [env]
+        home = named_again(home, given, path)
+    return Line.of(replace(found, home=home))

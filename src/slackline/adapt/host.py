@@ -130,7 +130,7 @@ def host_of(suite: Suite, variation: Variation) -> tuple[HostEnv, HostParams]:
     """The environment a variation stands for: another one, or the suite's made differently."""
     home = suite.env
     assert isinstance(home, HostEnv)
-    changed: Any = variation.apply(home.default_params())
+    changed: Any = variation.env or variation.apply(home.default_params())
     if isinstance(changed, HostParams):
         return home, changed
     if not isinstance(changed, HostEnv):

@@ -29,6 +29,7 @@ from slackline.networks.impala import Network
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.own import another
+from slackline.suites.recorded import home_of
 from slackline.suites.suite import Protocol, Suite, Variation, insist_on_spaces
 from slackline.types import Array
 
@@ -148,7 +149,7 @@ def adapt_many(
 
 def suite_for(subspace: Subspace, suite: str | Suite | None) -> Suite:
     """The suite whose variations to adapt to: the subspace's own, or one with the same spaces."""
-    home = find_suite(subspace.suite)
+    home = home_of(subspace)
     if suite is None:
         return home
     found = find_suite(suite) if isinstance(suite, str) else suite

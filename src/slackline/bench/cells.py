@@ -18,7 +18,6 @@ from slackline.io.files import TEMPORARY
 from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores
 from slackline.subspace import save_subspaces
-from slackline.suites import suite as find_suite
 from slackline.suites.suite import TRAIN, Suite, Variation
 from slackline.training import OnTick, prepare, run_training
 
@@ -27,6 +26,7 @@ from slackline.training import OnTick, prepare, run_training
 class Cell:
     """One method on one suite, all seeds."""
 
+    suite: Suite
     config: RunConfig
     adapting: Adapting
     path: Path
@@ -36,13 +36,15 @@ class Cell:
         return self.path.name
 
 
-def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Cell]:
-    """Lay the cells out below `out`, refusing a folder that holds anything else."""
+def plan(suite: Suite, configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Cell]:
+    """Lay a suite's cells out below `out`, refusing a folder that holds anything else."""
     cells = [
-        Cell(config, adapting, out / folder_name(config.suite, config.method)) for config in configs
+        Cell(suite, config, adapting, out / folder_name(config.suite, config.method))
+        for config in configs
     ]
     for cell in cells:
-        cell.config.resolve()[1].latent.candidates(adapting.shots)  # refuses more than there can be
+        # Refuses more shots than there can be.
+        cell.config.resolved_method.latent.candidates(adapting.shots)
     if out.exists() and not out.is_dir():
         raise SlacklineError(f"{out}: is a file; the output must be a folder")
     known = {cell.path.name for cell in cells} | {"report.html", "figures"}
@@ -62,19 +64,18 @@ def plan(configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Ce
 
 def run_cell(cell: Cell, on_tick: OnTick | None = None) -> None:
     """Train (or go on training) a cell, then adapt it; whatever is finished is skipped."""
-    run_training(cell.config, cell.path, resume=True, on_tick=on_tick)
+    run_training(cell.config, cell.path, suite=cell.suite, resume=True, on_tick=on_tick)
     run = RunFolder(cell.path)
-    if not is_scored(run, cell.adapting):
-        adapt_run(run, None, cell.adapting)
+    if not is_scored(run, cell.suite, cell.adapting):
+        adapt_run(run, None, cell.adapting, suite=cell.suite)
 
 
-def is_scored(run: RunFolder, adapting: Adapting) -> bool:
+def is_scored(run: RunFolder, suite: Suite, adapting: Adapting) -> bool:
     """Whether the run was adapted to every variation with just these counts already."""
     if not run.scores_file.exists():
         return False
-    own = run.config().suite
-    rows = read_scores(run.scores_file).filter(suite=own, shots=adapting.shots)
-    names = [v.name for v in (TRAIN, *find_suite(own).variations)]
+    rows = read_scores(run.scores_file).filter(suite=suite.name, shots=adapting.shots)
+    names = [v.name for v in (TRAIN, *suite.variations)]
     last = rows.group_by("variation", "phase").agg(pl.col("episode").max() + 1)
     wanted = {"select": adapting.episodes, "score": adapting.score_episodes}
     return set(last.rows()) >= {(name, *item) for name in names for item in wanted.items()}
@@ -100,12 +101,13 @@ def adapt_run(
         for subspace in run.subspaces()
     ]
     suite = suite_for(subspaces[0], suite)
+    run.insist_on_same(suite)
     chosen = (TRAIN, *suite.variations) if variations is None else variations
     found = adapt_many(subspaces, chosen, *astuple(adapting), suite=suite)
     table = score_table(found, subspaces, suite, chosen, adapting.shots)
     if keep:
         merge_scores(run.scores_file, table)
-        run.note_adaptation(adapting.shots, suite.name)
+        run.note_adaptation(adapting.shots, suite)
     return table
 
 
@@ -159,7 +161,7 @@ def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:
     found = {own: scores.filter(suite=own)}
     for (name,), rows in scores.filter(pl.col("suite") != own).group_by("suite"):
         found[str(name)] = rows
-        if not same_environment(own, str(name)):
+        if not same_environment(run.suite(), run.suite(str(name))):
             continue
         played = rows.filter(variation=TRAIN.name)
         missing = unchanged.join(played, on="shots", how="anti").join(rows, on="shots", how="semi")
@@ -167,8 +169,18 @@ def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:
     return {name: found[name] for name in sorted(found) if len(found[name])}
 
 
-def same_environment(one: str, other: str) -> bool:
+def suite_played(run: RunFolder, name: str, scores: pl.DataFrame) -> Suite:
+    """The suite that some of a run's scores are of. Of a suite file that an earlier version kept
+    no copy of, the variations are those that were played."""
+    suite = run.suite(name)
+    if not name.endswith(".toml") or run.spec(name) is not None:
+        return suite
+    played = [n for n in scores["variation"].unique(maintain_order=True) if n != TRAIN.name]
+    return replace(suite, variations=tuple(Variation(n, "", TRAIN.apply) for n in played))
+
+
+def same_environment(one: Suite, other: Suite) -> bool:
     """Whether two suites differ in their variations alone; impairments wrap an environment."""
-    envs = [find_suite(name).env for name in (one, other)]
+    envs = [one.env, other.env]
     first, second = (env.env if isinstance(env, Impaired) else env for env in envs)
     return first == second

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from slackline.bench.cells import runs_below, scores_by_suite
+from slackline.bench.cells import runs_below, scores_by_suite, suite_played
 from slackline.bench.measured import Measured, measure
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
-from slackline.suites import suite as find_suite
+from slackline.suites.recorded import spec_of
 from slackline.suites.suite import Suite
 
 
@@ -27,6 +27,7 @@ class Merged:
 
     suite: Suite
     """Whose variations were played."""
+    trained_on: Suite
     config: RunConfig
     """The settings; `seeds` are those of all runs."""
     shots: int
@@ -39,7 +40,7 @@ class Merged:
     @property
     def label(self) -> str:
         """What is set otherwise than by default; the same settings have the same label."""
-        return label_of(self.config, self.suite.name)
+        return label_of(self.config, self.trained_on, self.suite.name)
 
 
 class Part(NamedTuple):
@@ -47,6 +48,7 @@ class Part(NamedTuple):
 
     run: RunFolder
     config: RunConfig
+    trained_on: Suite
     suite: Suite
     shots: int
     episodes: int
@@ -57,8 +59,9 @@ class Part(NamedTuple):
         """The same for runs that differ in their seeds alone. How often a candidate was tried
         matters only where there are several."""
         config = self.config.to_json() | {"seeds": None}
+        spec = spec_of(self.suite)
         tried = self.episodes if self.scores["candidate"].max() else None
-        return json.dumps([self.suite.name, self.shots, tried, config], sort_keys=True)
+        return json.dumps([self.suite.name, spec, self.shots, tried, config], sort_keys=True)
 
 
 def load_merged(paths: Iterable[Path]) -> tuple[list[Merged], list[str]]:
@@ -79,13 +82,14 @@ def load_merged(paths: Iterable[Path]) -> tuple[list[Merged], list[str]]:
 
 def parts_of(run: RunFolder) -> list[Part]:
     """A run by the suites it was adapted to, and by K."""
-    config, found = run.config().spelt_out, []
+    config, trained_on, found = run.config().spelt_out, run.suite(), []
     for name, scores in scores_by_suite(run).items():
+        suite = suite_played(run, name, scores)
         for shots in sorted(scores["shots"].unique()):
             rows = scores.filter(shots=shots)
             tried = rows.filter(phase="select").group_by("seed", "variation", "candidate").len()
             episodes = min(tried["len"], default=0)
-            found.append(Part(run, config, find_suite(name), shots, episodes, rows))
+            found.append(Part(run, config, trained_on, suite, shots, episodes, rows))
     return found
 
 
@@ -117,6 +121,7 @@ def merge(parts: list[Part]) -> Merged:
     scores = scores.with_columns(pl.col("return") * first.suite.display_scale)
     return Merged(
         suite=first.suite,
+        trained_on=first.trained_on,
         config=replace(first.config, seeds=tuple(sorted(owners))),
         shots=first.shots,
         episodes=first.episodes,
@@ -125,9 +130,8 @@ def merge(parts: list[Part]) -> Merged:
     )
 
 
-def label_of(config: RunConfig, played: str) -> str:
+def label_of(config: RunConfig, suite: Suite, played: str) -> str:
     """The settings in which a run differs from its suite's own, as in "fast, beta=0.1"."""
-    suite = find_suite(config.suite)
     usual = find_method(config.method, **suite.options.get(config.method, {})).options
     preset, hyper = nearest_preset(suite, config)
     words = [] if config.suite == played else [f"trained on {config.suite}"]

@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def run(argv: list[str]) -> int:
     """Dispatch to a verb; returns the exit code."""
-    from slackline.errors import Interrupted, SlacklineError, unknown
+    from slackline.errors import Interrupted, NotNamed, SlacklineError, unknown
 
     if not argv or argv[0] in ("-h", "--help"):
         verbs = "\n".join(f"  {name:8}{what}" for name, (_, what) in VERBS.items())
@@ -57,6 +57,8 @@ def run(argv: list[str]) -> int:
         module.parse(rest).run()
     except Interrupted as error:
         return complain(f"{error}{going_on(argv[0])}", 130)
+    except NotNamed as error:
+        return complain(f"error: {error.for_command(['slackline', *argv])}", 2)
     except SlacklineError as error:
         return complain(f"error: {error}", 2)
     except KeyboardInterrupt:

@@ -42,10 +42,14 @@ class Adapt:
     suite: str | None = None
     """Adapt to the variations of another suite, with the same observations and actions. Default:
     the one trained on."""
-    env: str | None = None
-    """Adapt to this environment instead: gym:ID, envpool:ID or module:function."""
+    env: tyro.conf.UseAppendAction[tuple[tuple[str, ...], ...]] = ()
+    """The environment of yours that the run was trained on, named again (nothing is imported or
+    made because a file names it): gym:ID, envpool:ID or module:function. All of them, if
+    variations have environments of their own."""
+    to: str | None = None
+    """Adapt to this other environment of yours instead: gym:ID, envpool:ID or module:function."""
     kwargs: tuple[str, ...] = ()
-    """Options for the environment's maker, NAME=VALUE; without --env, for the one trained on."""
+    """Options for the environment's maker, NAME=VALUE; without --to, for the one trained on."""
     shots: Count = None
     """K: how many values of z to try."""
     episodes: Count = None
@@ -66,7 +70,7 @@ class Adapt:
     """Print JSON for programs instead of a table for people."""
 
     def run(self) -> None:
-        from slackline.adapt.kshot import Adapting, suite_for
+        from slackline.adapt.kshot import Adapting
         from slackline.bench.cells import adapt_run, perturb_run
         from slackline.report.tables import adaptation_json, adaptation_table, show
 
@@ -75,7 +79,7 @@ class Adapt:
             raise SlacklineError("--perturb and --out FOLDER belong together; give both or neither")
         run = RunFolder(self.path)
         run.insist_on_finished()
-        suite = suite_for(run.subspaces()[0], self.suite)
+        suite = self.played(run)
         chosen = self.chosen(suite)
         adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         if self.perturb is not None and self.out is not None:
@@ -88,15 +92,29 @@ class Adapt:
         if self.json:
             print(json.dumps(adaptation_json(table), indent=2))
         else:
-            show(adaptation_table(table, suite, run.config().resolve()[1], chosen or ()))
+            show(adaptation_table(table, suite, run.config().resolved_method, chosen or ()))
+
+    def played(self, run: RunFolder) -> Suite:
+        """The suite whose variations to adapt to."""
+        from slackline.adapt.kshot import suite_for
+        from slackline.suites.recorded import named_again
+
+        named = [word for words in self.env for word in words]
+        if self.suite is not None:
+            if named:
+                raise SlacklineError("--suite and --env exclude each other; a suite names its own")
+            return suite_for(run.subspaces()[0], self.suite)
+        home = run.suite()
+        # Another environment is all that will be played.
+        return home if self.to is not None and not named else named_again(home, named, run.path)
 
     def chosen(self, suite: Suite) -> list[Variation] | None:
         """What to adapt to; None: all that the suite has."""
-        if self.env is None and not self.kwargs:
+        if self.to is None and not self.kwargs:
             return [suite.variation(name) for name in dict.fromkeys(self.variation)] or None
         for flag, given in (("--variation", self.variation), ("--suite", self.suite)):
             if given:
-                raise SlacklineError(f"{flag} and --env (or --kwargs) exclude each other")
+                raise SlacklineError(f"{flag} and --to (or --kwargs) exclude each other")
         if not isinstance(suite.env, HostEnv):
             raise SlacklineError(
                 f"{suite.name} runs in JAX and cannot be exchanged for another environment; "
@@ -105,8 +123,8 @@ class Adapt:
         from slackline.suites.own import another, changed_options, environment
 
         options = dict(map(assignment, self.kwargs))
-        if self.env is not None:
-            return [another(environment(self.env, options))]
+        if self.to is not None:
+            return [another(environment(self.to, options))]
         return [changed_options(" ".join(self.kwargs), options)]
 
 

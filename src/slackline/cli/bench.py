@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +12,7 @@ import tyro
 from slackline.cli.options import Count, Devices, MethodOptions, Switch, parse_as, set_up_jax
 from slackline.cli.progress import training_bar, waiting
 from slackline.cli.report import publish
-from slackline.cli.train import outcome
+from slackline.cli.train import naming, outcome
 from slackline.errors import SlacklineError, require_count, unknown
 from slackline.methods.catalogue import DEFAULT
 from slackline.methods.catalogue import method as find_method
@@ -66,9 +67,8 @@ class Bench:
                 print(self.command_of(cell))
             return
         for cell in cells:
-            with training_bar(
-                f"{cell.config.method} on {cell.config.suite}", find_suite(cell.config.suite).digits
-            ) as on_tick:
+            title = f"{cell.config.method} on {cell.config.suite}"
+            with training_bar(title, cell.suite.digits) as on_tick:
                 run_cell(cell, on_tick)
             print(outcome(RunFolder(cell.path)))
         with waiting("writing the page"):
@@ -82,12 +82,16 @@ class Bench:
         )
         how = cell.adapting
         return (
-            f"slackline train {cell.config.suite} --method {cell.config.method} "
-            f"--seeds {self.seeds} --first-seed {self.first_seed} --steps {cell.config.steps} "
-            f"--preset {self.preset} {options} --out {cell.path} && "
-            f"slackline adapt {cell.path} --shots {how.shots} --episodes {how.episodes} "
-            f"--score-episodes {how.score_episodes}"
-        ).replace("  ", " ")
+            (
+                f"slackline train {shlex.quote(cell.config.suite)} --method {cell.config.method} "
+                f"--seeds {self.seeds} --first-seed {self.first_seed} --steps {cell.config.steps} "
+                f"--preset {self.preset} {options} --out {cell.path} && "
+                f"slackline adapt {cell.path} --shots {how.shots} --episodes {how.episodes} "
+                f"--score-episodes {how.score_episodes} {shlex.join(naming(cell.suite))}"
+            )
+            .replace("  ", " ")
+            .rstrip()
+        )
 
     def options_of(self, name: str) -> dict[str, Any]:
         """Those of the given options that a method has; one that none has is an error."""
@@ -109,12 +113,11 @@ class Bench:
         seeds = tuple(range(self.first_seed, self.first_seed + self.seeds))
         cells: list[Cell] = []
         for name in dict.fromkeys(self.suites):
-            adapting = Adapting.of(
-                find_suite(name).protocol, self.shots, self.episodes, self.score_episodes
-            )
+            suite = find_suite(name)
+            adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
             configs = [
                 configure(
-                    name,
+                    suite,
                     method,
                     seeds=seeds,
                     steps=self.steps,
@@ -123,7 +126,7 @@ class Bench:
                 )
                 for method in dict.fromkeys(self.methods)
             ]
-            cells += plan(configs, adapting, self.out)
+            cells += plan(suite, configs, adapting, self.out)
         return cells
 
 

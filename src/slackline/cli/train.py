@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +26,7 @@ from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import DEFAULT
 from slackline.store.run import RunFolder, folder_name
 from slackline.suites import suite as find_suite
+from slackline.suites.suite import Suite
 
 
 @dataclass
@@ -66,8 +68,9 @@ class Train:
         set_up_jax(self.devices)
         require_count("seeds", self.seeds, high=10_000)
         require_number("checkpoint_seconds", self.checkpoint_seconds, low=0.0)
+        suite = find_suite(self.suite)
         config = configure(
-            self.suite,
+            suite,
             self.method,
             seeds=tuple(range(self.first_seed, self.first_seed + self.seeds)),
             steps=self.steps,
@@ -75,17 +78,25 @@ class Train:
             **self.methods_options.given(),
         )
         out = self.out or Path("runs") / folder_name(self.suite, self.method)
-        digits = find_suite(self.suite).digits
-        with training_bar(f"{self.method} on {self.suite}", digits) as on_tick:
+        with training_bar(f"{self.method} on {self.suite}", suite.digits) as on_tick:
             run_training(
                 config,
                 out,
+                suite=suite,
                 resume=self.resume,
                 on_tick=on_tick,
                 checkpoint_seconds=self.checkpoint_seconds,
             )
         print(outcome(RunFolder(out)))
-        print(f"next: slackline adapt {out}")
+        print(f"next: {shlex.join(['slackline', 'adapt', str(out), *naming(suite)])}")
+
+
+def naming(suite: Suite) -> list[str]:
+    """The flags that name the user's environments again; none for slackline's own suites."""
+    from slackline.suites.recorded import spec_of, words_of
+
+    words = [] if spec_of(suite) is None else words_of(suite)
+    return [flag for word in words for flag in ("--env", word)]
 
 
 def outcome(run: RunFolder) -> str:
@@ -95,10 +106,10 @@ def outcome(run: RunFolder) -> str:
     config, seconds = run.config(), run.read()["provenance"].get("training_seconds", 0.0)
     lines = [[r for r in line["return"] if r is not None] for line in run.read_progress()]
     ended = next(filter(None, reversed(lines)), [])
-    digits, last = find_suite(config.suite).digits, "unknown (no episode ended)"
+    digits, last = run.suite().digits, "unknown (no episode ended)"
     if ended:
         last = summarise(np.array(ended)).shown(digits)
-    members = config.resolve()[1].num_members
+    members = config.resolved_method.num_members
     speed = human(config.total_steps / max(seconds, 1e-9))
     each = f" × {members} members" if members > 1 else ""
     return (

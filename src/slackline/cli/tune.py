@@ -42,7 +42,8 @@ class Tune:
         from slackline.tuning import tune
 
         set_up_jax(self.devices)
-        task = find_suite(self.suite).train_task
+        suite = find_suite(self.suite)
+        task = suite.train_task
         out = self.out or Path("runs") / f"{self.suite}-hyper.json"
         if out.exists():
             raise SlacklineError(f"{out}: exists already; choose another file with --out")
@@ -50,7 +51,7 @@ class Tune:
         steps = task.steps if self.steps is None else self.steps
         with training_bar(f"tuning on {task.name}") as on_tick:
             ranking = tune(task, grid, seeds=self.seeds, steps=steps, on_tick=on_tick)
-        show(tuning_table(task.name, ranking, seeds=self.seeds, steps=steps))
+        show(tuning_table(suite, ranking, seeds=self.seeds, steps=steps))
         save_choice(out, task, ranking, seeds=self.seeds, steps=steps)
         print(f"next: slackline train {self.suite} --hyper {out}")
 

@@ -17,7 +17,6 @@ from slackline.cli.progress import STDERR, waiting
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.methods.latent import Latent
 from slackline.store.run import RunFolder
-from slackline.suites import suite as find_suite
 
 if TYPE_CHECKING:
     from slackline.subspace import Subspace
@@ -65,7 +64,7 @@ class Watch:
         styled()  # no matplotlib, no episodes
         set_up_jax(self.devices)
         run = RunFolder(self.path)
-        suite = find_suite(run.config().suite)
+        suite = run.suite()
         run.insist_on_finished()
         variation, subspace = suite.variation(self.variation), self.subspace(run)
         zs = self.zs(subspace.method.latent)

@@ -9,6 +9,7 @@ everybody, so truncation is never mistaken for termination and the final observa
 from __future__ import annotations
 
 import abc
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,20 @@ class Continuous:
     size: int
     low: float | tuple[float, ...] = -1.0
     high: float | tuple[float, ...] = 1.0
+
+
+def action_to_json(action: Discrete | Continuous) -> dict[str, Any]:
+    """As files keep it."""
+    kind = "discrete" if isinstance(action, Discrete) else "continuous"
+    return {"kind": kind, **vars(action)}
+
+
+def action_from_json(values: Mapping[str, Any]) -> Discrete | Continuous:
+    """The way back; raises KeyError or TypeError for anything else."""
+    space: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in values.items()
+    }
+    return {"discrete": Discrete, "continuous": Continuous}[space.pop("kind")](**space)
 
 
 def mixed(known: Any, changing: tuple[int, ...], values: Any) -> np.ndarray:

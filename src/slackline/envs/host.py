@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slackline.envs.api import Continuous, Discrete
-from slackline.errors import SlacklineError, in_one_line, require_number
+from slackline.errors import NotNamed, SlacklineError, in_one_line, require_number
 
 TIMEOUT = 60.0
 """Seconds that a step of all environments, or a reset, may take before it counts as hung; the
@@ -109,6 +109,28 @@ class HostEnv(abc.ABC):
     @abc.abstractmethod
     def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:
         """Make one with each seed. Where they have no time limit of their own, `horizon` is it."""
+
+
+@dataclass(frozen=True)
+class RecordedEnv(HostEnv):
+    """An environment as a file describes it: a name and spaces. It cannot be played, since nothing
+    that a file names is ever imported or made; the user has to name it again."""
+
+    word: str | None = field(compare=False, kw_only=True)
+    """What the user can name it by; None: it was an object."""
+    refusal: NotNamed = field(compare=False, kw_only=True, repr=False)
+    """Says how to name it."""
+
+    @property
+    def may_run_in_jax(self) -> bool:
+        """Whether it was an object that has no word, as environments written in JAX are."""
+        return self.word is None and not self.refusal.flags
+
+    def default_params(self) -> HostParams:
+        raise self.refusal
+
+    def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:
+        raise self.refusal
 
 
 def open_pool(env: HostEnv, params: HostParams, seeds: Sequence[int], horizon: int) -> WatchedPool:

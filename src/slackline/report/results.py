@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numpy as np
 import polars as pl
 
-from slackline.bench.cells import finished_runs, scores_by_suite
+from slackline.bench.cells import finished_runs, scores_by_suite, suite_played
 from slackline.bench.measured import BesideSingle, Measured, beside_single, measure
 from slackline.bench.stats import Estimate, iqm, iqm_interval, score_matrix, seed_scores
 from slackline.errors import SlacklineError
@@ -22,7 +22,7 @@ from slackline.methods.latent import OneHot
 from slackline.methods.method import Method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace
-from slackline.suites import suite as find_suite
+from slackline.suites.recorded import difference
 from slackline.suites.suite import TRAIN, Suite
 
 
@@ -36,6 +36,8 @@ class RunResult:
     provenance: dict[str, Any]
     progress: list[dict[str, Any]]
     """One entry per stride: steps, seconds, and per-seed lists of return, losses, …"""
+    display_scale: float
+    """Returns are multiplied by this where they are shown."""
 
     @property
     def folder(self) -> str:
@@ -62,7 +64,7 @@ class RunResult:
                 [np.nan if r is None else r for r in point["return"]] for point in self.progress
             ]
             returns = np.array(rows, float).reshape(len(steps), len(self.config.seeds))
-            return steps, returns * find_suite(self.config.suite).display_scale
+            return steps, returns * self.display_scale
         except (KeyError, TypeError, ValueError) as error:
             raise SlacklineError(
                 f"{self.folder}/progress.jsonl: is corrupt ({type(error).__name__}: {error})"
@@ -274,17 +276,34 @@ def load_results(path: Path) -> Results:
                     "report them from folders of their own, or with --summary"
                 )
             by_suite[suite].append((run, scores))
-    suites = [suite_result(name, played) for name, played in by_suite.items()]
+    suites = [suite_result(name, path, played) for name, played in by_suite.items()]
     return Results(path, suites)
 
 
-def suite_result(name: str, played: list[tuple[RunFolder, pl.DataFrame]]) -> SuiteResult:
+def suite_result(
+    name: str, path: Path, played: list[tuple[RunFolder, pl.DataFrame]]
+) -> SuiteResult:
     """The runs that were adapted to one suite, each with its scores there."""
-    order, suite = list(CATALOGUE), find_suite(name)
+    order, suite = list(CATALOGUE), _suite_of_all(name, path, played)
     played = sorted(played, key=lambda pair: order.index(pair[0].config().method))
     scores = pl.concat([rows for _, rows in played])
     shown = scores.with_columns(pl.col("return") * suite.display_scale)
     return SuiteResult(suite, [_run_result(run) for run, _ in played], shown)
+
+
+def _suite_of_all(name: str, path: Path, played: list[tuple[RunFolder, pl.DataFrame]]) -> Suite:
+    """The suite as its runs keep it; they must agree, or their scores do not compare."""
+    kept = [(run.path.name, run.spec(name)) for run, _ in played]
+    (first, spec), *others = [pair for pair in kept if pair[1]] or kept
+    for folder, other in others:
+        different = difference(spec or {}, other or {})
+        if different:
+            raise SlacklineError(
+                f"{path}: {first} and {folder} keep different suites by the name {name} "
+                f"({different}); report them from folders of their own"
+            )
+    suites = [suite_played(run, name, scores) for run, scores in played]
+    return max(suites, key=lambda suite: len(suite.variations))
 
 
 def _run_result(run: RunFolder) -> RunResult:
@@ -295,4 +314,5 @@ def _run_result(run: RunFolder) -> RunResult:
         method=find_method(config.method, **config.options),
         provenance=run.read()["provenance"],
         progress=run.read_progress(),
+        display_scale=run.suite().display_scale,
     )

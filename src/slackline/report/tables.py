@@ -16,7 +16,6 @@ from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
 from slackline.report.words import COST_RATIO, DEFAULT_Z, HEADROOM, ORACLE
 from slackline.store.choice import Choice
-from slackline.suites import suite as find_suite
 from slackline.suites.suite import Suite, Variation
 
 MAX_SHOWN_Z = 4
@@ -193,9 +192,9 @@ def adaptation_json(scores: pl.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def tuning_table(name: str, ranking: list[Choice], *, seeds: int, steps: int) -> Table:
+def tuning_table(suite: Suite, ranking: list[Choice], *, seeds: int, steps: int) -> Table:
     """The grid's cells, best first."""
-    digits = find_suite(name).digits
+    name, digits = suite.name, suite.digits
     table = Table(
         title=f"{name}: single policy on the training environment, {seeds} seeds × {steps:,} steps",
         caption="final: deterministic return on fresh training episodes, mean ± std over seeds",

@@ -21,7 +21,7 @@ from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP
 from slackline.report.markup import Html, element, join
 from slackline.subspace import Subspace
-from slackline.suites import suite as find_suite
+from slackline.suites.recorded import home_of
 from slackline.suites.suite import TRAIN, Suite
 from slackline.types import Array
 
@@ -66,7 +66,7 @@ class Walks(NamedTuple):
 def walks(subspace: Subspace, shots: int) -> Walks:
     """Let the K candidates walk through the training corridor and every maze of the suite."""
     require_count("shots", shots, high=MAX_COLUMNS)
-    suite = find_suite(subspace.suite)
+    suite = home_of(subspace)
     if not isinstance(suite.env, Maze):
         raise SlacklineError(f"walks are drawn in mazes, and {suite.name} is not a maze")
     variations = (TRAIN, *suite.variations)

@@ -25,7 +25,7 @@ from typing import Any
 import jax
 
 from slackline.envs.api import Discrete
-from slackline.envs.host import HostEnv
+from slackline.envs.host import HostEnv, RecordedEnv
 from slackline.errors import SlacklineError, require_count
 from slackline.io.files import (
     TEMPORARY,
@@ -41,11 +41,15 @@ from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
 from slackline.subspace import Subspace, load_subspaces
-from slackline.suites import suite
+from slackline.suites import is_own
+from slackline.suites.recorded import difference, known_suite, recorded, spec_of
 from slackline.suites.suite import Suite
 
 FORMAT = "slackline-run"
-SCHEMA = 1
+SCHEMA = 2
+"""Runs that an earlier reader would misread have it: those with suites of the user's own, which it
+would import. The rest say 1."""
+CHECKPOINT_SCHEMA = 1
 MAX_STEPS = 10**12
 PACKAGES = (
     "slackline-rl",
@@ -73,10 +77,13 @@ class RunConfig:
     seeds: tuple[int, ...]
     steps: int
     """Environment steps per seed."""
+    spec: dict[str, Any] | None = None
+    """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
 
-    def check(self, *, to_train: bool = True) -> None:
+    def check(self, suite: Suite, *, to_train: bool = True) -> None:
         """Refuse a configuration that cannot run; `to_train` also one that is never trained."""
-        suite, method = self.resolve()
+        method = self.resolved_method
+        self.check_settings()
         if to_train and not method.is_trained:
             raise SlacklineError(
                 f"method {method.name!r} is not trained but made of a single policy: "
@@ -86,12 +93,13 @@ class RunConfig:
             raise SlacklineError(
                 f"method {method.name!r} needs continuous actions; {suite.name}'s are discrete"
             )
-        self.hyper.check()
         if isinstance(method.movement, Together) and self.hyper.apart != 1.0:
             raise SlacklineError(
                 f"apart is {self.hyper.apart:g}; {method.name} starts its anchors by its option "
                 "start_apart, so it must be 1"
             )
+        if isinstance(suite.env, RecordedEnv) and suite.env.may_run_in_jax:
+            return
         if isinstance(suite.env, HostEnv):
             self._check_host(suite.env)
         elif self.hyper.overlap:
@@ -99,6 +107,11 @@ class RunConfig:
                 f"overlap is true; {suite.name} runs in JAX, where everything is one program, so "
                 "it must be false"
             )
+
+    def check_settings(self) -> None:
+        """Refuse what is wrong on any suite."""
+        method(self.method, **self.options)
+        self.hyper.check()
         require_count("number of seeds", len(self.seeds), high=10_000)
         for seed in self.seeds:
             require_count("seed", seed, low=0, high=2**32 - 1)
@@ -129,14 +142,20 @@ class RunConfig:
                 f"{env.name}"
             )
 
-    def resolve(self) -> tuple[Suite, Method]:
-        """The suite and the method that the names stand for."""
-        return suite(self.suite), method(self.method, **self.options)
+    @property
+    def resolved_method(self) -> Method:
+        """The method that its name and options stand for."""
+        return method(self.method, **self.options)
+
+    @property
+    def kept_by_name(self) -> bool:
+        """Whether an earlier version kept no more of the user's own suite than its name."""
+        return self.spec is None and is_own(self.suite)
 
     @property
     def spelt_out(self) -> RunConfig:
         """With all options of the method: files of earlier versions lack those that came later."""
-        return replace(self, options=self.resolve()[1].options)
+        return replace(self, options=self.resolved_method.options)
 
     @property
     def iterations(self) -> int:
@@ -146,7 +165,7 @@ class RunConfig:
     @property
     def total_steps(self) -> int:
         """Environment steps of all seeds, and of an ensemble's members, together."""
-        copies = len(self.seeds) * self.resolve()[1].num_members
+        copies = len(self.seeds) * self.resolved_method.num_members
         return self.iterations * self.hyper.steps_per_iteration * copies
 
     def to_json(self) -> dict[str, Any]:
@@ -165,6 +184,10 @@ class RunConfig:
         for name, kind in types.items():
             if not isinstance(values.get(name), kind):
                 raise SlacklineError(f"{path}: field {name!r} is missing or not a {kind.__name__}")
+        spec = values.get("spec")
+        if not isinstance(spec, dict | None):
+            raise SlacklineError(f"{path}: field 'spec' is not a dict")
+        suite = None if spec is None else recorded(values["suite"], spec, path)
         try:
             config = RunConfig(
                 suite=values["suite"],
@@ -173,18 +196,27 @@ class RunConfig:
                 hyper=hyper_from_json(values["hyper"]),
                 seeds=tuple(values["seeds"]),
                 steps=values["steps"],
+                spec=spec,
             )
-            config.check(to_train=False)
+            suite = known_suite(config.suite, None, path) if suite is None else suite
+            if config.kept_by_name:
+                config.check_settings()
+                return config
+            config.check(suite, to_train=False)
         except (SlacklineError, TypeError) as error:
             raise SlacklineError(f"{path}: {error}") from None
-        return config
+        return replace(config, spec=spec_of(suite))
 
     def first_difference(self, other: RunConfig) -> str:
         """The name of a field in which two configurations differ."""
         mine, theirs = self.to_json(), other.to_json()
         for name in (f.name for f in fields(self)):
-            if mine[name] != theirs[name]:
-                return f"{name} is {_brief(mine[name], theirs[name])}"
+            if mine[name] == theirs[name]:
+                continue
+            if name == "spec":
+                different = difference(mine[name] or {}, theirs[name] or {})
+                return f"{self.suite} is not what it was: {different}"
+            return f"{name} is {_brief(mine[name], theirs[name])}"
         raise ValueError("the configurations are equal")
 
 
@@ -238,7 +270,8 @@ class RunFolder:
     def create(self, config: RunConfig) -> None:
         """Begin a run in an empty folder."""
         self.path.mkdir(parents=True, exist_ok=True)
-        header = {"format": FORMAT, "schema": SCHEMA, "finished": False}
+        schema = 1 if config.spec is None else SCHEMA
+        header = {"format": FORMAT, "schema": schema, "finished": False}
         write_json(
             self.run_file, header | {"config": config.to_json()} | {"provenance": provenance()}
         )
@@ -265,6 +298,40 @@ class RunFolder:
     def config(self) -> RunConfig:
         return RunConfig.from_json(self.read()["config"], self.run_file)
 
+    def suite(self, name: str | None = None) -> Suite:
+        """The suite it was trained on, or the one called `name` that it was adapted to, as far as
+        the run itself tells: nothing that a file names is imported or made."""
+        name = self.config().suite if name is None else name
+        spec = self.spec(name)
+        spaces = self._spaces() if spec is None and is_own(name) else None
+        return known_suite(name, spec, self.path, spaces)
+
+    def spec(self, name: str) -> dict[str, Any] | None:
+        """What the run keeps of the user's suite called `name`; None if nothing."""
+        config, others = self.config(), self.read().get("suites", {})
+        if not isinstance(others, dict) or not all(isinstance(s, dict) for s in others.values()):
+            raise SlacklineError(f"{self.run_file}: field 'suites' is not an object of objects")
+        return config.spec if name == config.suite and config.spec else others.get(name)
+
+    def _spaces(self) -> tuple[tuple[int, ...], Any] | None:
+        """What the trained policies see and do, if they are there."""
+        if not self.subspace_file.exists():
+            return None
+        first = load_subspaces(self.subspace_file)[0]
+        return first.observation_shape, first.action
+
+    def insist_on_same(self, suite: Suite) -> None:
+        """Refuse to adapt to a suite that has the name of another one here: their scores would be
+        mixed up."""
+        config, known, spec = self.config(), self.spec(suite.name), spec_of(suite)
+        unknown_so_far = suite.name != config.suite or config.kept_by_name
+        if known == spec or (known is None and unknown_so_far):
+            return
+        raise SlacklineError(
+            f"{self.path}: keeps another {suite.name} ({difference(known or {}, spec or {})}); "
+            "give the changed suite another name to adapt to it"
+        )
+
     def finished(self) -> bool:
         return self.read().get("finished") is True
 
@@ -279,18 +346,21 @@ class RunFolder:
         values["provenance"] |= {"finished": _now(), "training_seconds": round(seconds, 2)}
         write_json(self.run_file, values)
 
-    def note_adaptation(self, shots: int, suite: str) -> None:
-        """Remember the command that last adapted to a suite with K shots."""
-        values = self.read()
+    def note_adaptation(self, shots: int, suite: Suite) -> None:
+        """Remember the command that last adapted to a suite with K shots, and a user's suite."""
+        values, config, spec = self.read(), self.config(), spec_of(suite)
         commands = values["provenance"].setdefault("adaptations", {})
-        elsewhere = "" if suite == self.config().suite else f" on {suite}"
+        elsewhere = "" if suite.name == config.suite else f" on {suite.name}"
         commands[f"K = {shots}{elsewhere}"] = provenance()["command"]
+        if spec is not None and self.spec(suite.name) is None:
+            values["schema"] = SCHEMA
+            values["suites"] = values.get("suites", {}) | {suite.name: spec}
         write_json(self.run_file, values)
 
     def save_checkpoint(self, state: Any, iteration: int, seconds: float) -> None:
         header = {
             "format": "slackline-checkpoint",
-            "schema": SCHEMA,
+            "schema": CHECKPOINT_SCHEMA,
             "suite": self.config().suite,
             "iteration": iteration,
             "seconds": seconds,
@@ -308,7 +378,7 @@ class RunFolder:
             header.get("format"),
             header.get("schema"),
             expected="slackline-checkpoint",
-            newest=SCHEMA,
+            newest=CHECKPOINT_SCHEMA,
         )
         self._insist_on_own(path, header.get("suite"))
         iteration, seconds = header.get("iteration"), header.get("seconds")
@@ -320,7 +390,9 @@ class RunFolder:
         """The trained artefact, one subspace a seed."""
         found = load_subspaces(self.subspace_file)
         self._insist_on_own(self.subspace_file, found[0].suite)
-        return found
+        name, spaces = self.config().suite, (found[0].observation_shape, found[0].action)
+        home = known_suite(name, self.spec(name), self.path, spaces)
+        return [replace(subspace, home=home) for subspace in found]
 
     def _insist_on_own(self, path: Path, suite: str | None) -> None:
         """Refuse what a run on another body left; early files do not say whose they are."""

@@ -40,16 +40,22 @@ FURTHER = {
 """Other changes of an environment that is trained the same way: the module and the name in it.
 What was trained on it adapts to them with `--suite`."""
 
-OWN: dict[str, Suite] = {}
-"""Suites that were given to this process as objects: no word can make them."""
-
 
 def suite(name: str) -> Suite:
-    """The suite called `name`, imported on first use; or one of the user's own, see own.py."""
-    if name in OWN:
-        return OWN[name]
-    if ":" in name or name.endswith(".toml"):
+    """The suite called `name`, or one of the user's own (see own.py), whose code this imports and
+    calls: for names that the user gives, never for those that a file holds."""
+    if is_own(name):
         return import_module("slackline.suites.own").own_suite(name)
+    return builtin(name)
+
+
+def is_own(name: str) -> bool:
+    """Whether a name stands for an environment or a suite file of the user's own."""
+    return ":" in name or name.endswith(".toml")
+
+
+def builtin(name: str) -> Suite:
+    """One of slackline's own suites, a closed list; imported on first use."""
     if name in FURTHER:
         module, constant = FURTHER[name]
         return getattr(import_module(f"slackline.suites.{module}"), constant)

@@ -94,17 +94,26 @@ def hyper_for(env: HostEnv) -> Hyper:
 
 def environment(spec: str, options: Mapping[str, Any] | None = None) -> HostEnv:
     """The environment that a word stands for; `options` are added to those in it."""
-    source, _, words = spec.partition("?")
-    given = dict(map(assignment, filter(None, words.split("&"))))
+    source, given = parsed(spec)
     merged = given | dict(options or {})
+    return _environment(source, written(source, merged))
+
+
+def parsed(spec: str) -> tuple[str, dict[str, Any]]:
+    """ "gym:Pendulum-v1?g=5.0" -> ("gym:Pendulum-v1", {"g": 5.0})"""
+    source, _, words = spec.partition("?")
+    return source, dict(map(assignment, filter(None, words.split("&"))))
+
+
+def written(whose: str, options: Mapping[str, Any]) -> str:
+    """Options as JSON, which is how they are kept."""
     try:
-        written = json.dumps(merged)
-    except TypeError:
+        return json.dumps(options, allow_nan=False)
+    except (TypeError, ValueError):
         raise SlacklineError(
-            f"{source}: options are {merged!r}; they must be numbers, words, true, false, or lists "
-            "and tables of them"
+            f"{whose}: options are {options!r}; they must be finite numbers, words, true, false, "
+            "or lists and tables of them"
         ) from None
-    return _environment(source, written)
 
 
 @lru_cache(maxsize=64)
@@ -147,12 +156,12 @@ def changed_options(name: str, options: Mapping[str, Any]) -> Variation:
     def apply(params: HostParams) -> HostParams:
         return params._replace(options={**params.options, **options})
 
-    return Variation(name, words, apply)
+    return Variation(name, words, apply, options=options)
 
 
 def another(env: HostEnv, name: str | None = None) -> Variation:
     """Another environment altogether, of the same spaces."""
-    return Variation(name or env.name, env.name, lambda _: env)
+    return Variation(name or env.name, env.name, lambda _: env, env=env)
 
 
 @dataclass(frozen=True)
@@ -229,6 +238,7 @@ def _variation(file: _File, table: Any) -> Variation:
         return another(file.environment(table, options), name)
     if not options:
         raise SlacklineError(f"{file.path}: variation {name!r} has neither options nor an env")
+    written(f"{file.path}: variation {name!r}", options)
     return changed_options(name, options)
 
 

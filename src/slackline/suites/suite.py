@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from slackline.envs.api import Env, Params
-from slackline.envs.host import HostEnv
+from slackline.envs.host import HostEnv, RecordedEnv
 from slackline.errors import SlacklineError, unknown
 from slackline.learn.hyper import Hyper
 
@@ -25,6 +25,10 @@ class Variation:
     name: str
     description: str
     apply: Callable[[Params], Params]
+    options: Mapping[str, Any] | None = None
+    """The options that it makes an environment outside JAX with, where that is all it does."""
+    env: HostEnv | None = None
+    """The environment that it is, where that is another one altogether."""
 
     @property
     def label(self) -> int:
@@ -100,6 +104,8 @@ class Suite:
     @property
     def jax_env(self) -> Env:
         """The environment, for those who must trace it."""
+        if isinstance(self.env, RecordedEnv) and self.env.may_run_in_jax:
+            raise self.env.refusal
         if isinstance(self.env, HostEnv):
             raise SlacklineError(
                 f"{self.name} does not run in JAX; it can be trained on and adapted to, no more"

@@ -15,7 +15,7 @@ from slackline.learn.collect import where_done
 from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import Network
 from slackline.subspace import Subspace
-from slackline.suites import suite as find_suite
+from slackline.suites.recorded import home_of
 from slackline.suites.suite import Variation
 from slackline.types import Array
 
@@ -48,7 +48,7 @@ class Episodes(NamedTuple):
 
 def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Episodes:
     """One whole episode of the policy at each z (K, size) on a changed environment."""
-    suite, method = find_suite(subspace.suite), subspace.method
+    suite, method = home_of(subspace), subspace.method
     env, distribution = suite.jax_env, distribution_of(suite.env.action)
     # Constants of the program: a robot's system has hundreds of numbers, and this runs once.
     params = variation.apply(env.default_params())

@@ -11,7 +11,7 @@ from slackline.drawing.labels import labels_of
 from slackline.envs.impaired import Impaired
 from slackline.errors import require_count
 from slackline.subspace import Subspace
-from slackline.suites import suite as find_suite
+from slackline.suites.recorded import home_of
 from slackline.suites.suite import TRAIN, Variation
 from slackline.watch.rollout import Episodes, run_episodes
 from slackline.watch.scenes import SKY, Picture, Shape, View, mix, view_of
@@ -125,7 +125,7 @@ def watch(
 
     The whole episode is run, since that is what a return is of; its first `steps` are shown.
     """
-    suite = find_suite(subspace.suite)
+    suite = home_of(subspace)
     require_count("number of policies", len(zs), high=MAX_PANELS)
     steps = min(STEPS, suite.horizon) if steps is None else steps
     require_count("steps", steps, high=suite.horizon)
