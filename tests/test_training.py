@@ -19,7 +19,7 @@ import slackline as sl
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors
 from slackline.learn.program import Program
-from slackline.store.run import RunConfig, RunFolder
+from slackline.store.run import RunFolder
 from slackline.suites import NAMES
 from slackline.suites import suite as find_suite
 from slackline.training import configure, prepare, run_training
@@ -221,26 +221,23 @@ def test_a_normaliser_that_overflows_is_never_saved(
     assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] == 4
 
 
-def test_a_simulation_that_breaks_down_stops_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_simulation_that_breaks_down_stops_the_run(tmp_path: Path) -> None:
     """Two good iterations of two steps; the 5th step of every environment is not finite."""
     exploding = replace(find_suite("pendulum-continuous"), env=Exploding(), name="exploding")
-    monkeypatch.setattr("slackline.store.run.suite", lambda _: exploding)
     hyper = replace(
         exploding.hyper, num_envs=8, num_steps=2, minibatches=2, normalise_observation=True, block=4
     )
-    bomb = RunConfig("exploding", "lop", {"anchors": 2, "beta": 1.0}, hyper, (3,), 160)
+    bomb = configure(exploding, "lop", seeds=(3,), steps=160, hyper=hyper)
     with pytest.raises(
         SlacklineError, match=r"broke down at step 32: .* of seed 3 is not finite; the last good"
     ):
-        run_training(bomb, tmp_path / "run", checkpoint_seconds=0.0)
+        run_training(bomb, tmp_path / "run", suite=exploding, checkpoint_seconds=0.0)
     tensors, header = read_tensors(tmp_path / "run" / "checkpoint.safetensors")
     assert header["iteration"] == 2
     assert tensors["seen.count"] == 32.0
     assert len(RunFolder(tmp_path / "run").read_progress()) == 2
     with pytest.raises(SlacklineError, match="broke down at step 32"):
-        run_training(bomb, tmp_path / "run", resume=True)
+        run_training(bomb, tmp_path / "run", suite=exploding, resume=True)
 
 
 def test_a_progress_line_cut_short_is_dropped(whole: Path, tmp_path: Path) -> None:
@@ -307,7 +304,7 @@ def test_resuming_from_a_damaged_file_says_so_and_touches_nothing(
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"schema": 99}, "newer than 1"),
+        ({"schema": 99}, "newer than 2"),
         ({"format": "other"}, "is not a slackline-run file"),
         ({"config": []}, "'config' is missing or not an object"),
     ],
@@ -423,7 +420,7 @@ def test_what_earlier_versions_wrote_can_be_read_and_resumed() -> None:
     for path in RESULTS:
         folder = RunFolder(path.parent)
         asked = folder.config()
-        prepare(folder, replace(asked, options=asked.resolve()[1].options), resume=True)
+        prepare(folder, replace(asked, options=asked.resolved_method.options), resume=True)
 
 
 def test_other_options_are_another_run(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from slackline.errors import SlacklineError
 from slackline.line import Line
 from slackline.methods.catalogue import CATALOGUE
 from slackline.networks.mlp import MLP, Layer, init_mlp
-from slackline.suites import OWN
 from slackline.suites.own import changed_options, suite_of
 from slackline.suites.suite import TRAIN, Protocol, Suite, Variation
 
@@ -38,21 +36,13 @@ def aim_suite(make: Any = HostAim, **options: Any) -> Suite:
     return replace(made, horizon=20, variations=(LOW, HIGH, NOISY, RANDOM), protocol=protocol)
 
 
-@pytest.fixture(autouse=True)
-def _remembered() -> Iterator[None]:
-    before = dict(OWN)
-    OWN["host-aim"] = aim_suite()
-    yield
-    OWN.clear()
-    OWN.update(before)
-
-
-def line(seed: int = 0, suite: str = "host-aim", slope: float = 0.0) -> Line:
+def line(seed: int = 0, suite: Suite | None = None, slope: float = 0.0) -> Line:
     """Policies that act between the ends of their seed; what they see is added, times `slope`."""
     bias = np.array(ENDS[seed], np.float32)[:, None]
     weight = np.full((2, 1, 1), slope, np.float32)
     policy = MLP((Layer(weight, bias),))  # type: ignore[arg-type]
-    return Line(suite, CATALOGUE["lop"], seed, Continuous(1), policy, policy)
+    home, action = suite or aim_suite(), Continuous(1)
+    return Line(home.name, CATALOGUE["lop"], seed, action, policy, policy, home=home)
 
 
 def known(candidates: np.ndarray, seed: int, target: float, seen: float = 0.0) -> np.ndarray:
@@ -107,9 +97,9 @@ def test_more_episodes_than_environments_are_played_in_turn(
     make: Any, slots: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every job is played to its own end with its own z, whatever the others' lengths."""
-    OWN["host-aim"] = aim_suite(make)
+    suite = aim_suite(make)
     monkeypatch.setattr(host, "SLOTS", slots)
-    found = sl.adapt_many([line(0), line(1)], [RANDOM], 5, 5, 3)
+    found = sl.adapt_many([line(0, suite), line(1, suite)], [RANDOM], 5, 5, 3)
     for s in (0, 1):
         expected = known(found.candidates, s, 1.0)
         each = np.broadcast_to(expected[:, None], (5, 5))
@@ -119,9 +109,9 @@ def test_more_episodes_than_environments_are_played_in_turn(
 
 def test_cartpole_returns_are_those_of_playing_by_hand() -> None:
     env = sl.gymnasium("CartPole-v1", max_episode_steps=60)
-    OWN[env.name] = suite_of(env)
     policy = init_mlp(jax.random.key(3), (4, 8, 2), 2)
-    subspace = Line(env.name, CATALOGUE["lop"], 7, Discrete(2), policy, policy)
+    lop, home = CATALOGUE["lop"], suite_of(env)
+    subspace = Line(env.name, lop, 7, Discrete(2), policy, policy, home=home)
     found = subspace.adapt("Train", shots=4, episodes=2, score_episodes=3)
     for phase, zs, told in (
         (0, np.repeat(found.candidates, 2, axis=0), found.returns.ravel()),
@@ -179,9 +169,9 @@ def test_environments_of_other_spaces_are_refused() -> None:
 
 def test_an_endless_episode_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(host, "LONGEST", 30)
-    OWN["host-aim"] = aim_suite(aims("SAME_STEP"), endless=True)
+    suite = aim_suite(aims("SAME_STEP"), endless=True)
     with pytest.raises(SlacklineError, match="host-aim: an episode has not ended after 30 steps"):
-        line().adapt("Train")
+        line(suite=suite).adapt("Train")
 
 
 def test_a_time_limit_longer_than_the_horizon_is_the_environment_s_own() -> None:
@@ -190,8 +180,7 @@ def test_a_time_limit_longer_than_the_horizon_is_the_environment_s_own() -> None
     def limited() -> Any:
         return gym.wrappers.TimeLimit(HostAim(endless=True), 50)
 
-    OWN["host-aim"] = aim_suite(limited)
-    np.testing.assert_array_equal(line().adapt("Train").scores, 0.0)
+    np.testing.assert_array_equal(line(suite=aim_suite(limited)).adapt("Train").scores, 0.0)
 
 
 def test_a_failure_names_the_environment() -> None:
@@ -200,9 +189,8 @@ def test_a_failure_names_the_environment() -> None:
             raise ValueError("below the table")
         return HostAim(target)
 
-    OWN["host-aim"] = aim_suite(wrong)
     with pytest.raises(SlacklineError, match="host-aim: being made raised ValueError: below the"):
-        line().adapt("Low")
+        line(suite=aim_suite(wrong)).adapt("Low")
 
 
 def test_variations_of_a_suite_file_are_found_by_name(
@@ -225,7 +213,7 @@ def test_variations_of_a_suite_file_are_found_by_name(
         env = "host_probes:HostAim?target=2.9"
         """
     )
-    subspace = line(suite="aims.toml")
+    subspace = line(suite=sl.suite("aims.toml"))
     near, far = subspace.adapt("Near"), subspace.adapt("Far")
     np.testing.assert_allclose(near.score, known(near.candidates, 0, -0.9).max(), rtol=1e-4)
     np.testing.assert_allclose(far.score, known(far.candidates, 0, 2.9).max(), rtol=1e-4)

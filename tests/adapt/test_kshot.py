@@ -27,7 +27,7 @@ LINE = CATALOGUE["lop"]
 
 @pytest.fixture(autouse=True)
 def _aim(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kshot, "find_suite", lambda _: AIM_SUITE)
+    monkeypatch.setattr(kshot, "home_of", lambda _: AIM_SUITE)
 
 
 def line(seed: int, ends: tuple[float, float] = (-2.0, 2.0)) -> Line:
@@ -115,7 +115,7 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, seeds: list[int])
     """On two devices: shared out by block, by block and seed in turn, by seed, by seeds."""
     whole = adapt([line(seed) for seed in seeds], [NOISY, HIGH], shots=7)
     monkeypatch.setattr(jax, "local_device_count", lambda: 2)
-    monkeypatch.setattr(kshot, "find_suite", lambda _: replace(AIM_SUITE, block=6))
+    monkeypatch.setattr(kshot, "home_of", lambda _: replace(AIM_SUITE, block=6))
     cut = adapt([line(seed) for seed in seeds], [NOISY, HIGH], shots=7)
     np.testing.assert_array_equal(whole.chosen, cut.chosen)
     np.testing.assert_allclose(whole.returns, cut.returns, rtol=1e-5)

@@ -15,6 +15,7 @@ from slackline.errors import SlacklineError
 from slackline.report.results import load_results
 from slackline.store.run import RunFolder
 from slackline.store.scores import merge_scores, read_scores
+from slackline.suites import suite
 
 RESULTS = Path(__file__).parents[2] / "results"
 KEPT = sorted({file.parents[1] for file in RESULTS.rglob("run.json")})
@@ -24,7 +25,11 @@ ADAPTING = Adapting(shots=10, episodes=1, score_episodes=10)
 @pytest.mark.parametrize("folder", KEPT, ids=lambda path: str(path.relative_to(RESULTS)))
 def test_the_command_that_made_a_kept_benchmark_can_be_given_again(folder: Path) -> None:
     runs = [RunFolder(file.parent) for file in sorted(folder.glob("*/run.json"))]
-    cells = plan([run.config() for run in runs], Adapting(5, 1, 10), folder)
+    cells = [
+        cell
+        for run in runs
+        for cell in plan(suite(run.config().suite), [run.config()], Adapting(5, 1, 10), folder)
+    ]
     assert [cell.path for cell in cells] == [run.path for run in runs]
 
 
@@ -32,29 +37,31 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
     (tmp_path / "thesis.tex").touch()
     config = RunFolder(RESULTS / "ant" / "ant-lop").config()
     with pytest.raises(SlacklineError, match=r"not a benchmark \(thesis.tex\)"):
-        plan([config], ADAPTING, tmp_path)
+        plan(suite(config.suite), [config], ADAPTING, tmp_path)
 
 
 def test_a_summary_beside_the_runs_is_no_stranger(tmp_path: Path) -> None:
     (tmp_path / "summary.json").touch()
     config = RunFolder(RESULTS / "discrete" / "cartpole-lop").config()
-    assert plan([config], ADAPTING, tmp_path)
+    assert plan(suite(config.suite), [config], ADAPTING, tmp_path)
 
 
 def test_a_run_is_scored_if_every_variation_is(tmp_path: Path) -> None:
     for name in ("run.json", "scores.parquet"):
         shutil.copy(RESULTS / "ant" / "ant-lop" / name, tmp_path)
     run = RunFolder(tmp_path)
-    assert is_scored(run, ADAPTING)
-    assert not is_scored(run, Adapting(10, 1, 5))
+    assert is_scored(run, suite("ant"), ADAPTING)
+    assert not is_scored(run, suite("ant"), Adapting(10, 1, 5))
     scores = read_scores(run.scores_file)
     more = scores.filter(variation="BigGravity").with_columns(pl.lit("Moon").alias("variation"))
     pl.concat([scores, more]).write_parquet(run.scores_file)
-    assert is_scored(run, ADAPTING), "whatever else it was adapted to"
+    assert is_scored(run, suite("ant"), ADAPTING), "whatever else it was adapted to"
     scores.filter(pl.col("variation") != "BigGravity").write_parquet(run.scores_file)
-    assert not is_scored(run, ADAPTING)
+    assert not is_scored(run, suite("ant"), ADAPTING)
     of_another(scores).write_parquet(run.scores_file)
-    assert not is_scored(run, ADAPTING), "variations of another suite may have the same names"
+    assert not is_scored(run, suite("ant"), ADAPTING), (
+        "variations of another suite may have the same names"
+    )
 
 
 def of_another(scores: pl.DataFrame) -> pl.DataFrame:

@@ -97,12 +97,11 @@ def test_a_robot_that_explodes_stops_the_run_and_is_not_kept(
     shutil.copy(good / "checkpoint.safetensors", bad)  # as if it had got as far as that
     before = (bad / "checkpoint.safetensors").read_bytes()
     bomb = replace(sound, env=Bomb())
-    monkeypatch.setattr("slackline.store.run.suite", lambda _: bomb)
     with pytest.raises(
         SlacklineError,
         match=r"the simulation broke down at step [\d,]+: .*seed 3 .*; the last good checkpoint is",
     ):
-        run_training(longer, bad, resume=True, checkpoint_seconds=0.0)
+        run_training(longer, bad, suite=bomb, resume=True, checkpoint_seconds=0.0)
     assert (bad / "checkpoint.safetensors").read_bytes() == before
     kept, header = read_tensors(bad / "checkpoint.safetensors")  # refuses what is not finite
     assert header["iteration"] == 2

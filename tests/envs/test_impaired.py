@@ -225,7 +225,7 @@ def test_policies_adapt_to_impairments() -> None:
     policy = MLP((Layer(np.zeros((2, 1, 1), np.float32), bias),))  # type: ignore[arg-type]
     line = Subspace("aim", CATALOGUE["lop"], 0, AIM_SUITE.jax_env.action, policy, policy)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("slackline.adapt.kshot.find_suite", lambda _: AIM_SUITE)
+        patch.setattr("slackline.adapt.kshot.home_of", lambda _: AIM_SUITE)
         found = adapt_many([line], [weak, TRAIN], 5, 1, 1, suite=hard)
     told = 1.0 + 2.0 * np.tanh(found.candidates @ bias[:, 0])
     for v, gain in enumerate((0.5, 1.0)):

@@ -28,7 +28,7 @@ from slackline.learn.learner import Learner, TrainState
 from slackline.learn.program import Program
 from slackline.methods.catalogue import method
 from slackline.store.run import RunFolder
-from slackline.training import configure, run_training
+from slackline.training import configure, run_training, suite_named
 from slackline.types import Transition
 
 TINY = Hyper(
@@ -310,12 +310,12 @@ def test_a_host_run_resumes_with_fresh_environments(tmp_path: Path) -> None:
             seeds.extend([] if seed is None else [seed])
             return super().reset(seed=seed, options=options)
 
-    env, out = describe("diary", Sown, {}), tmp_path / "run"
-    config = configure(env, seeds=(0, 1), steps=10 * 16, hyper=TINY)
+    suite, out = suite_named(describe("diary", Sown, {})), tmp_path / "run"
+    config = configure(suite, seeds=(0, 1), steps=10 * 16, hyper=TINY)
     with pytest.raises(Killed):
-        run_training(config, out, on_tick=killing_at(4), checkpoint_seconds=0.0)
+        run_training(config, out, suite=suite, on_tick=killing_at(4), checkpoint_seconds=0.0)
     assert read_tensors(out / "checkpoint.safetensors")[1]["iteration"] == 3
-    lines = run_training(config, out, resume=True)
+    lines = run_training(config, out, suite=suite, resume=True)
     assert [line["iteration"] for line in RunFolder(out).read_progress()] == list(range(1, 11))
     assert RunFolder(out).finished()
     assert len(set(seeds)) == len(seeds) == 2 * 2 * TINY.num_envs
@@ -337,17 +337,17 @@ def test_a_failing_environment_leaves_a_checkpoint_to_resume_from(
     """Four environments fail in their 10th step, the second of the third iteration."""
     monkeypatch.setattr(WatchedPool.__init__, "__defaults__", (0.5,))
     monkeypatch.setattr(Faulty, "fault", fault)
-    env, out = sl.gymnasium(Faulty, at=10), tmp_path / "run"
-    config = configure(env, seeds=(0,), steps=4 * 16, hyper=TINY)
+    suite, out = suite_named(sl.gymnasium(Faulty, at=10)), tmp_path / "run"
+    config = configure(suite, seeds=(0,), steps=4 * 16, hyper=TINY)
     with pytest.raises(SlacklineError) as failure:
-        run_training(config, out, checkpoint_seconds=0.0)
+        run_training(config, out, suite=suite, checkpoint_seconds=0.0)
     told = str(failure.value)
     assert told.startswith(f"host_probes:Faulty?at=10: step 36 {says}")
     assert told.endswith(f"; the last good checkpoint is kept in {out}")
     assert "\n" not in told
     assert read_tensors(out / "checkpoint.safetensors")[1]["iteration"] == 2
     # New environments have nine good steps each: enough for the two iterations that are left.
-    run_training(config, out, resume=True)
+    run_training(config, out, suite=suite, resume=True)
     assert json.loads((out / "run.json").read_text())["finished"]
 
 

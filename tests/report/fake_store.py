@@ -87,7 +87,7 @@ class Store:
         seeds, method = config.seeds, config.method
         folder = () if name == method else name.encode()
         generator = np.random.default_rng([len(method), shots, len(seeds), *folder])
-        zs = config.resolve()[1].latent.candidates(shots)
+        zs = config.resolved_method.latent.candidates(shots)
         shape = (len(seeds), len(variations), len(zs), select_episodes)
         tried = generator.normal(level, 20.0, shape).astype(np.float32)
         chosen = tried.mean(axis=-1).argmax(axis=-1)

@@ -12,7 +12,6 @@ import pytest
 from fake_store import SUITE, VARIATIONS, Store
 
 from slackline import cli
-from slackline.report import results as results_module
 from slackline.report.results import load_results
 from slackline.report.tables import (
     adaptation_json,
@@ -20,6 +19,7 @@ from slackline.report.tables import (
     benchmark_rows,
     benchmark_table,
 )
+from slackline.store.run import RunFolder
 from slackline.store.scores import read_scores
 
 
@@ -141,7 +141,7 @@ def test_returns_are_shown_in_the_suites_unit_and_stored_as_they_are(
 ) -> None:
     raw = benchmark_rows(load_results(pair.path).suites[0], 10)
     scaled = replace(SUITE, display_scale=0.1, note="Divided by ten.")
-    monkeypatch.setattr(results_module, "find_suite", lambda _: scaled)
+    monkeypatch.setattr(RunFolder, "suite", lambda *_: scaled)
     result = load_results(pair.path).suites[0]
     shown = benchmark_rows(result, 10)
     before, after = (float(rows[1][1].split()[0]) for rows in (raw, shown))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ from slackline.envs.envpool import EnvPoolEnv
 from slackline.envs.gymnasium import GymnasiumEnv
 from slackline.envs.host import HostParams
 from slackline.errors import SlacklineError
-from slackline.suites import OWN
 from slackline.suites.own import CONTINUOUS, DISCRETE, HORIZON, PROTOCOL, environment
 from slackline.training import suite_named
 
@@ -26,14 +26,12 @@ from slackline.training import suite_named
 def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """In an empty folder, with nothing left behind in this process."""
     monkeypatch.chdir(tmp_path)
-    path, modules, own = list(sys.path), set(sys.modules), dict(OWN)
+    path, modules = list(sys.path), set(sys.modules)
     yield
     sys.path[:] = path
     for name in set(sys.modules) - modules:
         if name.startswith("my_"):
             del sys.modules[name]
-    OWN.clear()
-    OWN.update(own)
 
 
 def refused(suite: Any) -> str:
@@ -80,13 +78,30 @@ def test_a_function_in_the_folder_of_the_command() -> None:
     assert suite.env.make(**suite.env.options).target == 0.5
 
 
-def test_objects_are_remembered_by_their_name() -> None:
+def test_objects_stand_for_themselves_and_for_nothing_else() -> None:
     env = sl.gymnasium(Diary)
     assert suite_named(env).env is env
-    assert sl.suite("host_probes:Diary").env is env
+    assert sl.suite("host_probes:Diary").env is not env, "a name is not an object of somebody's"
     assert suite_named(HostAim).name == "host_probes:HostAim"
-    assert suite_named(lambda: Diary()).name == "lambda"
-    assert suite_named(sl.suite("cartpole")).name == "cartpole"
+    one, other = suite_named(lambda: Diary()), suite_named(lambda: HostAim())
+    assert one.name == other.name == "lambda"
+    assert isinstance(one.env.action, Discrete)
+    assert isinstance(other.env.action, Continuous)
+    short = replace(sl.suite("cartpole"), horizon=7)
+    assert suite_named(short) is short
+    assert sl.suite("cartpole").horizon > 7
+
+
+def test_two_suites_of_one_name_train_and_adapt_apart() -> None:
+    """Rewards are 1 a step, so that the return is the horizon where nobody falls so soon."""
+    cartpole = sl.suite("cartpole")
+    hyper = replace(cartpole.hyper, num_envs=2, num_steps=2)
+    lines = [
+        sl.train(replace(cartpole, horizon=horizon), "single", steps=4, hyper=hyper)
+        for horizon in (3, 5)
+    ]
+    scores = [one.adapt("Train", shots=1, episodes=1, score_episodes=2).scores for one in lines]
+    assert [found.tolist() for found in scores] == [[3.0, 3.0], [5.0, 5.0]]
 
 
 def test_a_function_called_as_a_suite_is_refused() -> None:
