@@ -76,15 +76,15 @@ FAST = replace(
     num_envs=256,
     num_steps=32,
     epochs=4,
-    minibatches=16,
+    minibatches=8,
     block=64,
     hidden=(64, 64),
     critic_hidden=(128, 128),
     discriminator_lr=1e-3,
 )
 """For a machine without a GPU: less than a tenth of the arithmetic per step, all of it in the
-update, and more updates. Learning rates fall and layers are normalised, which lifted the single
-policy on the seeds it was tried with; so did minibatches of 512 steps instead of 1024."""
+update, and more updates. Learning rates fall and layers are normalised,
+which lifted the single policy on the seeds it was tried with."""
 
 NOTE = (
     "The paper ran brax.v1, whose physics is gone: absolute returns do not compare with its table; "
