@@ -1,4 +1,4 @@
-"""What it brings that loops are compiled into one kernel (see slackline/xla.py). Prints JSON.
+"""What it brings that loops are compiled into one kernel (see slackline/runtime.py). Prints JSON.
 
     python benchmarks/loops.py [--suite halfcheetah] [--quick] [--out FILE]
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from timing import keep, take_turns
 
-from slackline.xla import OPTION
+from slackline.runtime import OPTION
 
 AS_XLA_HAS_IT = f"--xla_backend_extra_options={OPTION}=1024"
 WORKER = "SLACKLINE_BENCHMARK_WORKER"
@@ -30,7 +30,7 @@ def work(name: str, budget: float) -> dict[str, float]:
     import robots
 
     import slackline as sl
-    from slackline.cli.options import default_devices
+    from slackline.runtime import default_devices
 
     jax.config.update("jax_num_cpu_devices", default_devices())
     suite = sl.suite(name)

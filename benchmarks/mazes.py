@@ -21,8 +21,8 @@ from rich.console import Console
 from rich.table import Table
 
 import slackline as sl
-from slackline.cli.options import set_up_jax
 from slackline.envs.minigrid import MultiRoom, MultiRoomParams
+from slackline.runtime import set_up_jax
 from slackline.suites.minigrid import SUITE
 from slackline.suites.suite import TRAIN
 from slackline.types import Array

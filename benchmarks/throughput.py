@@ -28,10 +28,10 @@ import robots
 from timing import Contender, keep, seconds, take_turns
 
 import slackline as sl
-from slackline.cli.options import default_devices
 from slackline.learn.collect import Running, collect, start
 from slackline.learn.learner import Learner
 from slackline.learn.program import SEED, WHOLE, Program, compiled, layout_of
+from slackline.runtime import default_devices
 from slackline.training import configure, run_training
 
 SUITE = "cartpole"

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from slackline.errors import Interrupted, SlacklineError
-from slackline.xla import compile_loops_whole
+from slackline.runtime import compile_loops_whole
 
 if TYPE_CHECKING:
     from slackline.adapt.adapter import Adapter, GridAdapter

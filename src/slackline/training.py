@@ -25,6 +25,7 @@ from slackline.learn.program import Program, Progress
 from slackline.line import Line
 from slackline.methods.catalogue import DEFAULT
 from slackline.methods.catalogue import method as find_method
+from slackline.runtime import set_up_jax
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace, load_subspaces, save_subspaces
 from slackline.suites import NAMES, builtin, is_own
@@ -169,6 +170,7 @@ def run_training(
 
     `suite` is what `config` was made of; it may be left out if it is one of slackline's own.
     """
+    set_up_jax()
     suite = builtin(config.suite) if suite is None else suite
     if out is None:
         training = _Training(config, suite, None, on_tick, checkpoint_seconds)

@@ -26,6 +26,7 @@ from slackline.learn.program import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.methods.method import Method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import Network
+from slackline.runtime import set_up_jax
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
 from slackline.suites.own import another
@@ -104,6 +105,7 @@ def adapt_many(
 ) -> KShot:
     """Adapt every seed to every variation, which are those of `suite`: by default the one the
     subspaces were trained on."""
+    set_up_jax()
     Adapting(shots, episodes, score_episodes)
     first = subspaces[0]
     suite, candidates = suite_for(first, suite), first.method.latent.candidates(shots)

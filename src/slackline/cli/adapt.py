@@ -18,11 +18,11 @@ from slackline.cli.options import (
     number,
     optional,
     parse_as,
-    set_up_jax,
 )
 from slackline.cli.progress import waiting
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
+from slackline.runtime import set_up_jax
 from slackline.settings import assignment
 from slackline.store.run import RunFolder
 from slackline.suites.suite import Suite, Variation

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
@@ -12,8 +11,7 @@ from typing import Annotated, Any, TypeVar
 
 import tyro
 
-from slackline.errors import SlacklineError, require_count
-from slackline.io.cache import cache_folder
+from slackline.errors import SlacklineError
 from slackline.methods.latent import SPREADS
 from slackline.settings import assignment
 
@@ -130,29 +128,6 @@ def _one_line(boxed: str) -> str:
         if line and not line.startswith("─"):
             told.append(line)
     return " ".join(told).removeprefix("Error parsing ") or "the options could not be understood"
-
-
-def default_devices() -> int:
-    """As many CPU devices as this process may use cores."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def set_up_jax(devices: int | None) -> None:
-    """One CPU device a core, and a compilation cache that outlives the process.
-
-    Must come before anything that computes: JAX fixes its devices at the first use.
-    """
-    import jax
-
-    available = default_devices()
-    if devices is not None:
-        require_count("devices", devices, high=available)
-    # A process that has used JAX already keeps the devices it has.
-    with contextlib.suppress(RuntimeError):
-        jax.config.update("jax_num_cpu_devices", devices or available)
-    jax.config.update("jax_compilation_cache_dir", str(cache_folder("xla")))
-    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-    jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)
 
 
 def take(option: str, argv: list[str]) -> tuple[str | None, list[str]]:

@@ -8,9 +8,10 @@ from typing import Annotated
 
 import tyro
 
-from slackline.cli.options import Count, Devices, parse_as, set_up_jax
+from slackline.cli.options import Count, Devices, parse_as
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError
+from slackline.runtime import set_up_jax
 from slackline.suites import suite as find_suite
 
 

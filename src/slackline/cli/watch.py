@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import tyro
 
-from slackline.cli.options import Devices, count, number, optional, parse_as, set_up_jax
+from slackline.cli.options import Devices, count, number, optional, parse_as
 from slackline.cli.progress import STDERR, waiting
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.methods.latent import Latent
+from slackline.runtime import set_up_jax
 from slackline.store.run import RunFolder
 
 if TYPE_CHECKING:

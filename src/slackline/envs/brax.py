@@ -120,7 +120,7 @@ class Robot(Env):
 
         if self.backend != "spring" or jax.default_backend() != "cpu":
             return advance(state)
-        # A loop is one kernel (see xla.py); without it, between the policy's matrix products, a
+        # A loop is one kernel (see runtime.py); without it, between the policy's matrix products, a
         # step would be a hundred small ones. XLA unrolls loops that it knows to turn only once.
         once = jax.lax.optimization_barrier(jnp.int32(1))
         before = jnp.zeros(self.observation_size), state, jnp.zeros(()), jnp.zeros((), bool)

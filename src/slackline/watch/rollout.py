@@ -57,7 +57,7 @@ def run_episodes(subspace: Subspace, variation: Variation, zs: np.ndarray) -> Ep
 
     def run(policy: Network, zs: Array, key: Array) -> tuple[State, Array, Array]:
         # One matrix product for all policies. K products of a vector would be none to XLA, which
-        # makes one kernel of a loop without any (see xla.py); compiling that one takes gigabytes.
+        # makes one kernel of a loop without any (see runtime.py): compiling it takes gigabytes.
         def actions(observations: Array) -> Array:
             return distribution.greedy(method.outputs(policy, observations, zs))
 

@@ -1,14 +1,15 @@
-"""The one flag XLA is given."""
+"""What JAX is told before it computes."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from slackline.xla import OPTION, compile_loops_whole
+from slackline.runtime import OPTION, compile_loops_whole, default_devices
 
 
 @pytest.mark.parametrize("before", ["", "--xla_cpu_max_isa=AVX2"])
@@ -51,3 +52,45 @@ def test_xla_understands_it(flags: str) -> None:
         check=True,
     )
     assert ("xla_cpu_small_call" in done.stdout) == (not flags)
+
+
+def told(script: str, **environment: str) -> list[str]:
+    """What a process of its own prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.split()
+
+
+TRAINING = """
+import slackline as sl
+sl.train("cartpole", "single", steps=2048)
+import jax
+print(jax.local_device_count(), jax.config.jax_compilation_cache_dir)
+"""
+
+
+def test_python_is_set_up_as_the_command_line_is(tmp_path: Path) -> None:
+    """A device a core, and a cache that outlives the process."""
+    devices, cache = told(TRAINING, SLACKLINE_CACHE=str(tmp_path))
+    assert int(devices) == default_devices()
+    assert Path(cache) == tmp_path / "xla"
+    assert any(Path(cache).iterdir())
+
+
+OWN = """
+import jax
+jax.config.update("jax_num_cpu_devices", 3)
+jax.config.update("jax_compilation_cache_dir", "mine")
+from slackline.runtime import set_up_jax
+set_up_jax()
+print(jax.local_device_count(), jax.config.jax_compilation_cache_dir)
+"""
+
+
+def test_what_the_user_told_jax_stays() -> None:
+    assert told(OWN) == ["3", "mine"]
