@@ -260,7 +260,8 @@ def test_the_angle_of_a_spread_grows_on_schedule(progress: float, allowed: float
 @pytest.mark.parametrize(("degrees", "excess"), [(30.0, 0.5), (60.0, 0.0), (75.0, 0.0)])
 def test_a_spread_costs_nothing_beyond_its_angle(degrees: float, excess: float) -> None:
     """cos² 30° − cos² 60° = 1/2, halved by the tensor that is at a right angle already."""
-    hinge, steps = LateAngle(beta=3.0).at(jnp.float32(1.0)), transition(jnp.ones((1, 2)))
+    hinge = LateAngle(beta=3.0, angle=60.0).at(jnp.float32(1.0))
+    steps = transition(jnp.ones((1, 2)))
     loss = hinge.policy_loss((), Simplex(2), at_degrees(degrees), steps, steps.action)
     assert float(loss) == pytest.approx(3.0 * excess / 2.0, abs=1e-5)
 
