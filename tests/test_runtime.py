@@ -94,3 +94,17 @@ print(jax.local_device_count(), jax.config.jax_compilation_cache_dir)
 
 def test_what_the_user_told_jax_stays() -> None:
     assert told(OWN) == ["3", "mine"]
+
+
+def test_devices_and_thresholds_of_the_environment_stay() -> None:
+    script = OWN.replace('jax.config.update("jax_num_cpu_devices", 3)\n', "").replace(
+        "jax.local_device_count()", "jax.config.jax_persistent_cache_min_compile_time_secs"
+    )
+    assert told(
+        script.replace('jax.config.update("jax_compilation_cache_dir", "mine")\n', ""),
+        JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS="5",
+        SLACKLINE_CACHE="mine",
+    ) == ["5.0", str(Path("mine", "xla"))]
+    flags = "--xla_force_host_platform_device_count=3"
+    lines = OWN.replace('jax.config.update("jax_num_cpu_devices", 3)\n', "")
+    assert told(lines, XLA_FLAGS=flags) == ["3", "mine"]

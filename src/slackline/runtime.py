@@ -1,4 +1,4 @@
-"""What JAX is told before it computes, by the command line and from Python alike."""
+"""How JAX is set up, from Python as from the command line: XLA's flag, CPU devices, the cache."""
 
 from __future__ import annotations
 
@@ -14,6 +14,16 @@ OPTION = "xla_cpu_small_while_loop_byte_threshold"
 than this, a thousand by default, and otherwise calls a kernel for every few operations: a robot's
 physics, thousands of small ones a step, then spends half its time on calls. See
 benchmarks/loops.py."""
+
+
+DEVICES = "xla_force_host_platform_device_count"
+"""The other way to tell JAX how many CPU devices there are."""
+
+SMALL_PROGRAMS = {
+    "jax_persistent_cache_min_compile_time_secs": 0.1,
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+}
+"""By default JAX keeps only programs that took a second to compile."""
 
 
 def compile_loops_whole() -> None:
@@ -41,14 +51,16 @@ def set_up_jax(devices: int | None = None) -> None:
     available = default_devices()
     if devices is not None:
         require_count("devices", devices, high=available)
-    if devices is not None or config.jax_num_cpu_devices < 0:
+    chosen = config.jax_num_cpu_devices >= 0 or DEVICES in os.environ.get("XLA_FLAGS", "")
+    if devices is not None or not chosen:
         # A process that has used JAX already keeps the devices it has.
         with contextlib.suppress(RuntimeError):
             config.update("jax_num_cpu_devices", devices or available)
     if config.jax_compilation_cache_dir is None:
         config.update("jax_compilation_cache_dir", str(cache_folder("xla")))
-        config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-        config.update("jax_persistent_cache_min_entry_size_bytes", 0)
+        for setting, ours in SMALL_PROGRAMS.items():
+            if setting.upper() not in os.environ:
+                config.update(setting, ours)
 
 
 def default_devices() -> int:

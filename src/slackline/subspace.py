@@ -23,7 +23,8 @@ from slackline.networks.normaliser import Normaliser
 
 FORMAT = "slackline-subspace"
 SCHEMA = 2
-"""Files that an earlier reader would misread have it: those with LayerNorm. The rest say 1."""
+"""Files that an earlier reader would misread have it: those with LayerNorm, and those of users'
+environments, which it would import. The rest say 1."""
 
 
 class Policy:
@@ -154,7 +155,7 @@ def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *networks)
     header = {
         "format": FORMAT,
-        "schema": SCHEMA if isinstance(first.policy, NormedMLP) else 1,
+        "schema": SCHEMA if isinstance(first.policy, NormedMLP) or first.spec else 1,
         "suite": first.suite,
         "method": first.method.name,
         "options": first.method.options,

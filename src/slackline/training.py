@@ -415,6 +415,7 @@ def load(
     again in `env`, as for `train` (or all of them in a list, if variations have environments of
     their own). Policies and adapters need none.
     """
+    set_up_jax()
     path = Path(path)
     folder = RunFolder(path)
     if path.is_dir() and not folder.subspace_file.exists():

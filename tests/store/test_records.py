@@ -166,6 +166,9 @@ def test_no_reader_resolves_a_name_of_a_file(
         ({"variations": [{"name": "A"}]}, "KeyError"),
         ({"variations": 3}, "TypeError"),
         ({"protocol": {"shoots": 3}}, "TypeError"),
+        ({"display_scale": 10**400}, "OverflowError"),
+        ({"variations": 2 * [{"name": "A", "description": ""}]}, "the name 'A' is taken"),
+        ({"variations": [{"name": "Train", "description": ""}]}, "the name 'Train' is taken"),
     ],
 )
 def test_a_spec_that_is_not_one_is_refused_by_the_name_of_its_file(
@@ -181,6 +184,38 @@ def test_a_spec_that_is_not_one_is_refused_by_the_name_of_its_file(
     assert said.startswith("runs/evil/run.json: its suite's spec is unusable (")
     assert problem in said
     assert "\n" not in said
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"format": ' + "9" * 5000 + "}"])
+def test_json_without_end_is_refused(text: str) -> None:
+    Path("run.json").write_text(text)
+    with pytest.raises(SlacklineError, match="is not valid JSON"):
+        RunFolder(".").read()
+
+
+def test_policies_of_another_body_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever run.json says they were trained on."""
+    shutil.copytree(EARLIER / "word", "word")
+    values = json.loads(Path("word/run.json").read_text())
+    values["config"]["suite"] = "cartpole"
+    Path("word/run.json").write_text(json.dumps(values))
+    tensors, header = read_tensors(Path("word/subspace.safetensors"))
+    write_tensors(Path("word/subspace.safetensors"), tensors, header | {"suite": "cartpole"})
+    said = refused(capsys, "adapt", "word", *SMALL)
+    assert "its policies see (3,)" in said
+    assert "on cartpole they would have to see (4,)" in said
+
+
+def test_what_an_earlier_version_kept_of_a_suite_still_compares_equal() -> None:
+    """Hyper-parameters that came later are added to what it kept."""
+    suite = everything()
+    out = evil_run("gym:Pendulum-v1", with_spec=True)
+    spec: Any = spec_of(suite)
+    values = json.loads((out / "run.json").read_text())
+    values["suites"] = {suite.name: spec | {"hyper": {**spec["hyper"]}}}
+    del values["suites"][suite.name]["hyper"]["output_scale"]
+    (out / "run.json").write_text(json.dumps(values))
+    RunFolder(out).insist_on_same(suite)
 
 
 # Specs

@@ -58,7 +58,7 @@ def read_json(path: Path) -> dict[str, Any]:
     refuse_irregular(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also numbers or nesting without end
         raise SlacklineError(f"{path}: is not valid JSON ({error})") from None
     if not isinstance(value, dict):
         raise SlacklineError(f"{path}: holds a JSON {type(value).__name__}, not an object")

@@ -311,7 +311,10 @@ class RunFolder:
         config, others = self.config(), self.read().get("suites", {})
         if not isinstance(others, dict) or not all(isinstance(s, dict) for s in others.values()):
             raise SlacklineError(f"{self.run_file}: field 'suites' is not an object of objects")
-        return config.spec if name == config.suite and config.spec else others.get(name)
+        if name == config.suite and config.spec:
+            return config.spec
+        # With the fields that later versions added, so that equal suites compare equal.
+        return spec_of(recorded(name, others[name], self.run_file)) if name in others else None
 
     def _spaces(self) -> tuple[tuple[int, ...], Any] | None:
         """What the trained policies see and do, if they are there."""
@@ -392,6 +395,11 @@ class RunFolder:
         self._insist_on_own(self.subspace_file, found[0].suite)
         name, spaces = self.config().suite, (found[0].observation_shape, found[0].action)
         home = known_suite(name, self.spec(name), self.path, spaces)
+        if (home.env.observation_shape, home.env.action) != spaces:
+            raise SlacklineError(
+                f"{self.subspace_file}: its policies see {spaces[0]} and do {spaces[1]}; on {name} "
+                f"they would have to see {home.env.observation_shape} and do {home.env.action}"
+            )
         return [replace(subspace, home=home) for subspace in found]
 
     def _insist_on_own(self, path: Path, suite: str | None) -> None:

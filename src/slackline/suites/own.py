@@ -214,10 +214,10 @@ def suite_file(path: Path) -> Suite:
     require_count(f"horizon in {path}", horizon)
     tables = file.take(values, "variation", list, default=[])
     variations = tuple(_variation(file, table) for table in tables)
-    names = [v.name for v in variations]
-    for name in names:
-        if names.count(name) > 1 or name == "Train":
-            raise SlacklineError(f"{path}: the name {name!r} is taken by another variation")
+    try:
+        insist_on_names([v.name for v in variations])
+    except SlacklineError as error:
+        raise SlacklineError(f"{path}: {error}") from None
     return replace(
         suite,
         name=str(path),
@@ -227,6 +227,13 @@ def suite_file(path: Path) -> Suite:
         hyper=_hyper(file, suite.hyper),
         protocol=replace(PROTOCOL, **given),
     )
+
+
+def insist_on_names(variations: list[str]) -> None:
+    """Refuse variations that scores could not tell apart."""
+    for name in variations:
+        if variations.count(name) > 1 or name == "Train":
+            raise SlacklineError(f"the name {name!r} is taken by another variation")
 
 
 def _variation(file: _File, table: Any) -> Variation:

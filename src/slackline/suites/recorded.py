@@ -28,6 +28,7 @@ from slackline.suites.own import (
     changed_options,
     environment,
     hyper_for,
+    insist_on_names,
     parsed,
 )
 from slackline.suites.suite import Protocol, Suite, Variation, insist_on_spaces
@@ -85,7 +86,7 @@ def recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
     """The suite that `spec` describes. Its environments know their spaces and cannot be played."""
     try:
         return _recorded(name, spec, where)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         told = f"{type(error).__name__}: {error}"
         raise SlacklineError(f"{where}: its suite's spec is unusable ({told})") from None
     except SlacklineError as error:
@@ -114,6 +115,8 @@ def _recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
             found = Variation(called, "", _refuses(refusal))
         return replace(found, description=_text(table["description"]))
 
+    variations = tuple(map(variation, tables))
+    insist_on_names([v.name for v in variations])
     protocol, hyper = Protocol(**spec["protocol"]), hyper_from_json(spec["hyper"])
     for field, value in (asdict(protocol) | {"horizon": spec["horizon"]}).items():
         require_count(field, value, high=10**12)
@@ -124,7 +127,7 @@ def _recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
         title=_text(spec["title"]),
         env=env(None if spec["env"] is None else _text(spec["env"])),
         horizon=spec["horizon"],
-        variations=tuple(map(variation, tables)),
+        variations=variations,
         hyper=hyper,
         protocol=protocol,
         digits=spec["digits"],
@@ -178,7 +181,7 @@ def _refuses(refusal: NotNamed) -> Callable[[Any], Any]:
 
 
 def _text(value: Any) -> str:
-    """Words of a file are printed, so that they must not be able to command a terminal."""
+    """A line of text; what a file says is printed, so it must hold no control characters."""
     if not isinstance(value, str) or not value.isprintable():
         raise SlacklineError(f"{value!r} is not a line of text")
     return value
@@ -216,7 +219,7 @@ def words_of(suite: Suite) -> list[str]:
 def _refusal(where: str | Path, words: Sequence[str | None], given: Sequence[str] = ()) -> NotNamed:
     """That environments have to be named again, and how; `given` were named already."""
     names = [_text(word) for word in dict.fromkeys(words) if word is not None]
-    why = f"{where}: was trained on an environment of yours, which is never made from a file"
+    why = f"{where}: needs its environment, and slackline never imports what a file names"
     if not names or not all(":" in name for name in names):
         which = f"the object called {', '.join(names)}" if names else "the suite"
         return NotNamed(why, f"sl.load({_quoted(where)}, env=...) with {which} in Python", ())
@@ -267,11 +270,12 @@ def named_again(suite: Suite, given: Sequence[Any], where: str | Path) -> Suite:
         else v
         for v in suite.variations
     ]
-    return replace(suite, env=made[words[0]], variations=tuple(variations))
+    home = made[suite.env.word] if suite.env.word else suite.env
+    return replace(suite, env=home, variations=tuple(variations))
 
 
 def _matched(words: Sequence[str], given: Sequence[Any], where: str | Path) -> dict[str, Any]:
-    """By the file's words, what was given for each; a stranger is an error."""
+    """By the file's words, what was given for each; one that is not in the file is an error."""
     found = {}
     for each in given:
         each = each if isinstance(each, str | HostEnv) else gymnasium(each)
@@ -295,7 +299,7 @@ def _same_word(one: str, other: str) -> bool:
 
 
 def _made(word: str, given: str | HostEnv) -> HostEnv:
-    """What the user named, by the name that the file has for it."""
+    """The environment that the user named, under the name it has in the file."""
     if isinstance(given, HostEnv):
         return given
     made: Any = environment(given)
@@ -319,7 +323,7 @@ def difference(kept: Mapping[str, Any], now: Mapping[str, Any]) -> str:
         if there == here:
             continue
         if isinstance(there, dict) and isinstance(here, dict):
-            return difference(there, here)
+            return difference(there, here) or f"its {key} have changed"
         if isinstance(there, list | dict) or isinstance(here, list | dict):
             return f"its {key} have changed"
         return f"{key} = {there} there, {here} here"
