@@ -12,6 +12,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from slackline.bench.stats import decimals
 from slackline.suites import builtin
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +30,8 @@ def rows() -> list[dict[str, Any]]:
 
 
 def line(row: dict[str, Any]) -> str:
-    digits = builtin(row["suite"]).digits if abs(row["score"]) < 1000 else 0
+    fixed = 0 if abs(row["score"]) >= 1000 else builtin(row["suite"]).digits
+    digits = decimals(row["score"], fixed)
 
     def shown(value: float) -> str:
         return f"{value:.{digits}f}"

@@ -16,6 +16,7 @@ from scipy import stats as scipy_stats
 from slackline.bench.stats import (
     Estimate,
     compare,
+    decimals,
     headroom,
     iqm,
     iqm_interval,
@@ -258,3 +259,11 @@ def test_split_halves_does_not_profit_from_luck() -> None:
     assert found.shape == (50, 20)
     assert returns.mean(axis=-1).max(axis=-1).mean() > 0.5
     assert abs(found.mean()) < 0.1
+
+
+def test_decimals_go_by_the_largest_unless_the_suite_fixes_them() -> None:
+    assert [decimals(x) for x in (0.9, -2.0, 19.9, -20.0, 5000.0)] == [3, 2, 2, 1, 1]
+    assert decimals([0.1, np.nan, 100.0]) == 1
+    assert decimals([]) == decimals([np.nan]) == 3
+    assert decimals(0.5, 1) == 1
+    assert summarise(np.array([0.5, 0.7])).shown(None) == "0.600 ± 0.141"

@@ -232,8 +232,9 @@ def everything() -> Suite:
     return replace(suite, name="my.toml", title="Aiming", horizon=30, variations=others, digits=3)
 
 
-def test_a_spec_says_everything_but_the_code() -> None:
-    suite = everything()
+@pytest.mark.parametrize("digits", [3, None])
+def test_a_spec_says_everything_but_the_code(digits: int | None) -> None:
+    suite = replace(everything(), digits=digits)
     spec = spec_of(suite)
     assert spec is not None
     back = recorded("my.toml", json.loads(json.dumps(spec)), "x")

@@ -78,7 +78,7 @@ def test_nothing_is_shown_after_the_last_end() -> None:
 
 def test_returns_are_shown_in_the_unit_of_the_suite() -> None:
     scaled = replace(watched_carts([40, 20]), scale=-10.0)
-    assert scaled.returns() == ["−400", "−200"]
+    assert scaled.returns() == ["−400.0", "−200.0"]
     assert "Returns × -10" in scaled.explanation
 
 

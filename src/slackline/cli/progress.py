@@ -15,12 +15,14 @@ STDERR = Console(stderr=True)
 
 
 @contextmanager
-def training_bar(title: str, digits: int = 1) -> Iterator[OnTick | None]:
-    """A bar with the return (so many decimals), steps per second and the time left; None when
-    nobody is watching."""
+def training_bar(title: str, digits: int | None = None) -> Iterator[OnTick | None]:
+    """A bar with the return (so many decimals, or by its size), steps per second and the
+    time left; None when nobody is watching."""
     if not STDERR.is_terminal:
         yield None
         return
+    from slackline.bench.stats import decimals
+
     columns = (
         SpinnerColumn(),
         TextColumn("[bold]{task.description}"),
@@ -39,7 +41,8 @@ def training_bar(title: str, digits: int = 1) -> Iterator[OnTick | None]:
             before[:] = [tick]
             # Robots' episodes end all at once, and seldom; until then the last return stays.
             if not math.isnan(tick.mean_return):
-                progress.update(task, mean=f"{tick.mean_return:.{digits}f}")
+                places = decimals(tick.mean_return, digits)
+                progress.update(task, mean=f"{tick.mean_return:.{places}f}")
             progress.update(
                 task,
                 total=tick.total_steps,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from slackline.bench.stats import summarise
+from slackline.bench.stats import decimals, summarise
 from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.method import Method
 from slackline.paper import paper_score
@@ -41,21 +41,6 @@ def colour_index(method: Method) -> int:
     return list(CATALOGUE).index(method.name) % NUM_COLOURS
 
 
-def digits_for(result: SuiteResult, shots: int) -> int:
-    """Decimals that suit the size of a suite's returns."""
-    sizes = [float(np.nanmax(np.abs(m))) for m in _matrices(result, shots) if m.size]
-    return digits_of(max(sizes, default=0.0))
-
-
-def digits_of(largest: float) -> int:
-    """Decimals that suit numbers up to this size."""
-    return 1 if largest >= 20 else 2 if largest >= 2 else 3
-
-
-def _matrices(result: SuiteResult, shots: int) -> list[np.ndarray]:
-    return [result.matrix(method.name, shots) for method in result.methods(shots)]
-
-
 def adapting_methods(result: SuiteResult, shots: int) -> list[Method]:
     """The methods that had more than one candidate to choose from."""
     tried = result.scores.filter(shots=shots, phase="select")
@@ -71,7 +56,7 @@ def main_method(result: SuiteResult, shots: int) -> Method:
 
 def scores_chart(result: SuiteResult, shots: int) -> Figure:
     """Bars: fresh-episode score by variation and method; the paper's as open diamonds."""
-    names, digits = result.variations(shots), digits_for(result, shots)
+    names, digits = result.variations(shots), result.digits(shots)
     methods = result.methods(shots)
     bars, diamonds = [], []
     for method in methods:
@@ -167,7 +152,7 @@ def selection_chart(
     result: SuiteResult, method: Method, variation: str, shots: int, y_range: list[float]
 ) -> Figure:
     """Return against z on one variation: thin lines are seeds, diamonds their choices."""
-    found, digits = result.selection(method.name, variation, shots), digits_for(result, shots)
+    found, digits = result.selection(method.name, variation, shots), result.digits(shots)
     colour = colour_index(method)
     data = [*_seed_traces(found, colour, digits), _mean_trace(found, colour, digits)]
     single = single_mean(result, variation, shots)
@@ -339,7 +324,7 @@ def _choice_bars(name: str, found: Selection, index: int) -> Figure:
 
 def training_chart(result: SuiteResult) -> Figure:
     """Return against steps: mean over seeds, min to max as a band, seeds as thin lines."""
-    data = [trace for run in result.runs for trace in _training_traces(run)]
+    data = [trace for run in result.runs for trace in _training_traces(run, result.suite.digits)]
     layout = {
         "height": 380,
         "showlegend": True,
@@ -365,7 +350,7 @@ def thinned_curve(run: RunResult) -> tuple[np.ndarray, np.ndarray]:
     return np.array([steps[i : i + stride][-1] for i in starts]), np.array(means)
 
 
-def _training_traces(run: RunResult) -> list[Figure]:
+def _training_traces(run: RunResult, digits: int | None) -> list[Figure]:
     steps, returns = thinned_curve(run)
     if not np.isfinite(returns).any():
         return []
@@ -385,7 +370,7 @@ def _training_traces(run: RunResult) -> list[Figure]:
         traces += [
             quiet | thin | {"x": steps.tolist(), "y": column.tolist()} for column in returns.T
         ]
-    mean = mean_over_seeds(returns.T)
+    mean, digits = mean_over_seeds(returns.T), decimals(returns, digits)
     return [
         *traces,
         group
@@ -397,7 +382,7 @@ def _training_traces(run: RunResult) -> list[Figure]:
             "y": mean.tolist(),
             "line": {"color": f"@c{colour}", "width": 2.4},
             "hovertext": [
-                f"{run.method.title}<br>{int(step):,} steps: {_spread(value, row)}"
+                f"{run.method.title}<br>{int(step):,} steps: {_spread(value, row, digits)}"
                 for step, value, row in zip(steps, mean, returns, strict=True)
             ],
             "hoverinfo": "text",
@@ -405,10 +390,9 @@ def _training_traces(run: RunResult) -> list[Figure]:
     ]
 
 
-def _spread(mean: float, row: np.ndarray) -> str:
+def _spread(mean: float, row: np.ndarray, digits: int) -> str:
     if not np.isfinite(row).any():
         return "no episode ended"
-    digits = digits_of(float(np.nanmax(np.abs(row))))
     if len(row) == 1:
         return f"{mean:.{digits}f}"
     low, high = np.nanmin(row), np.nanmax(row)

@@ -16,7 +16,6 @@ from slackline.report.charts import (
     adapting_methods,
     chosen_chart,
     colour_index,
-    digits_for,
     main_method,
     mean_over_seeds,
     places,
@@ -157,7 +156,7 @@ def shots_panel(result: SuiteResult, shots: int, charts: Charts) -> Html:
 
 def average_cards(result: SuiteResult, shots: int) -> Html:
     """The averages in large type, one card a method."""
-    digits, found = digits_for(result, shots), averages(result, shots)
+    digits, found = result.digits(shots), averages(result, shots)
     cards = []
     for method in result.methods(shots):
         summary = found[method.name]
@@ -270,7 +269,7 @@ def best_of(values: list[float], digits: int) -> set[int]:
 
 
 def variation_row(result: SuiteResult, name: str, shots: int, paper: bool) -> Html:
-    column, digits = result.variations(shots).index(name), digits_for(result, shots)
+    column, digits = result.variations(shots).index(name), result.digits(shots)
     methods = result.methods(shots)
     found = [summarise(result.matrix(m.name, shots)[:, column]) for m in methods]
     theirs = [paper_score(result.suite.name, m, name, shots) for m in methods]
@@ -285,7 +284,7 @@ def variation_row(result: SuiteResult, name: str, shots: int, paper: bool) -> Ht
 
 
 def average_row(result: SuiteResult, shots: int, paper: bool) -> Html:
-    digits, found = digits_for(result, shots), averages(result, shots)
+    digits, found = result.digits(shots), averages(result, shots)
     theirs = [paper_average(result.suite.name, m, shots) for m in result.methods(shots)]
     return table_row(
         "Average",
@@ -297,7 +296,7 @@ def average_row(result: SuiteResult, shots: int, paper: bool) -> Html:
 
 
 def iqm_row(result: SuiteResult, shots: int, paper: bool) -> Html:
-    digits = digits_for(result, shots)
+    digits = result.digits(shots)
     found = [result.iqm(method.name, shots) for method in result.methods(shots)]
     cells, best = [f.shown(digits) for f in found], best_of([f.value for f in found], digits)
     quoted = [""] * len(cells) if paper else None
@@ -321,7 +320,7 @@ def ratio_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
 
 def adaptation_rows(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
     """What adapting had to win and what it added, where that was measured."""
-    digits, names = digits_for(result, shots), [m.name for m in result.methods(shots)]
+    digits, names = result.digits(shots), [m.name for m in result.methods(shots)]
     measured = [result.measured(name, shots) for name in names]
     rooms = [result.headroom(name, shots) for name in names]
     return [
@@ -358,7 +357,7 @@ def measured_row(
 
 def train_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
     """The training environment, where any method was scored on it."""
-    digits = digits_for(result, shots)
+    digits = result.digits(shots)
     scores = [result.train_scores(method.name, shots) for method in result.methods(shots)]
     cells = ["–" if values is None else summarise(values).shown(digits) for values in scores]
     small = "the unchanged environment, not averaged"
@@ -427,7 +426,7 @@ def selection_legend(result: SuiteResult, method: Method, shots: int) -> Html:
 
 def selection_label(result: SuiteResult, method: Method, name: str, shots: int) -> str:
     """The panel in a sentence, for those who do not see it."""
-    found, digits = result.selection(method.name, name, shots), digits_for(result, shots)
+    found, digits = result.selection(method.name, name, shots), result.digits(shots)
     mean = mean_over_seeds(found.returns)
     if not np.isfinite(mean).any():
         return f"Return against z on {name}: nothing was measured."

@@ -14,7 +14,7 @@ import polars as pl
 
 from slackline.bench.cells import finished_runs, scores_by_suite, suite_played
 from slackline.bench.measured import BesideSingle, Measured, beside_single, measure
-from slackline.bench.stats import Estimate, iqm, iqm_interval, score_matrix, seed_scores
+from slackline.bench.stats import Estimate, decimals, iqm, iqm_interval, score_matrix, seed_scores
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE, DEFAULT
 from slackline.methods.catalogue import method as find_method
@@ -161,6 +161,12 @@ class SuiteResult:
         """Fresh-episode scores of one method, [seeds × variations]."""
         per_seed = seed_scores(self.scores.filter(method=method, shots=shots))
         return score_matrix(per_seed, self.variations(shots))
+
+    @_remembered
+    def digits(self, shots: int) -> int:
+        """Decimals of the returns at K."""
+        shown = [self.matrix(method.name, shots).ravel() for method in self.methods(shots)]
+        return decimals(np.concatenate(shown), self.suite.digits)
 
     @_remembered
     def measured(self, method: str, shots: int) -> Measured:

@@ -21,7 +21,7 @@ from rich.table import Table
 
 from slackline.bench.measured import beside_single
 from slackline.bench.merged import Merged, best_single
-from slackline.bench.stats import Estimate, Summary, summarise
+from slackline.bench.stats import Estimate, Summary, decimals, summarise
 from slackline.io.files import write_output
 from slackline.methods.catalogue import CATALOGUE, DEFAULT
 from slackline.report.tables import markdown
@@ -138,11 +138,15 @@ def write_summary(rows: list[dict[str, Any]], out: Path) -> Path:
     return write_output(out, json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def summary_cells(rows: list[dict[str, Any]], digits: dict[str, int]) -> list[list[str]]:
-    """The rows for people, the head first; `digits` are the decimals of a suite's returns."""
+def summary_cells(rows: list[dict[str, Any]], digits: dict[str, int | None]) -> list[list[str]]:
+    """The rows for people, the head first; `digits` are the decimals that a suite fixes."""
+    shown = {
+        suite: decimals([row["score"] for row in rows if row["suite"] == suite], fixed)
+        for suite, fixed in digits.items()
+    }
     head = [*WORDS, "K", "seeds", "steps", "score", "ratio [95 % CI]", "train", "headroom"]
     head += ["default z", "adapted − default", "oracle"]
-    return [head, *(_cells(row, digits[row["suite"]]) for row in rows)]
+    return [head, *(_cells(row, shown[row["suite"]]) for row in rows)]
 
 
 def _cells(row: dict[str, Any], digits: int) -> list[str]:

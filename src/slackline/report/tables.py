@@ -10,7 +10,7 @@ import polars as pl
 from rich.console import Console
 from rich.table import Table
 
-from slackline.bench.stats import seed_scores, summarise
+from slackline.bench.stats import decimals, seed_scores, summarise
 from slackline.methods.method import Method
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
@@ -81,7 +81,7 @@ def benchmark_rows(result: SuiteResult, shots: int) -> list[list[str]]:
 
 def method_column(result: SuiteResult, method: Method, shots: int) -> dict[str, str]:
     """What was measured of one method, by row."""
-    digits, name = result.suite.digits, method.name
+    digits, name = result.digits(shots), method.name
     matrix, measured = result.matrix(name, shots), result.measured(name, shots)
     average, times = summarise(matrix.mean(axis=1)), result.ratio_to_single(name, shots)
     trained, room = result.train_scores(name, shots), result.headroom(name, shots)
@@ -159,7 +159,10 @@ def adaptation_table(
     )
     for name in ("variation", "change", "score", "chosen z", "paper"):
         table.add_column(name, justify="left" if name in ("variation", "change") else "right")
-    for row in adaptation_json(scores):
+    found = adaptation_json(scores)
+    shown = [suite.display_scale * row["mean"] for row in found]
+    digits = decimals(shown, suite.digits)
+    for row in found:
         name = row["variation"]
         per_seed = np.array([s["score"] for s in row["seeds"]]) * suite.display_scale
         paper = paper_score(suite.name, method, name, shots)
@@ -167,7 +170,7 @@ def adaptation_table(
         table.add_row(
             name,
             (known.get(name) or suite.variation(name)).description,
-            summarise(per_seed).shown(suite.digits),
+            summarise(per_seed).shown(digits),
             ", ".join(zs) if len(zs) <= MAX_SHOWN_Z else f"{len(zs)} different ones",
             str(paper or "–"),
         )
@@ -194,7 +197,7 @@ def adaptation_json(scores: pl.DataFrame) -> list[dict[str, Any]]:
 
 def tuning_table(suite: Suite, ranking: list[Choice], *, seeds: int, steps: int) -> Table:
     """The grid's cells, best first."""
-    name, digits = suite.name, suite.digits
+    name, digits = suite.name, decimals([choice.scores for choice in ranking], suite.digits)
     table = Table(
         title=f"{name}: single policy on the training environment, {seeds} seeds × {steps:,} steps",
         caption="final: deterministic return on fresh training episodes, mean ± std over seeds",

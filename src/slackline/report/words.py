@@ -6,7 +6,6 @@ import numpy as np
 import polars as pl
 
 from slackline.bench.stats import Summary, summarise
-from slackline.report.charts import digits_for
 from slackline.report.results import SuiteResult, line_among
 
 BEYOND_NOISE = 2.0
@@ -38,7 +37,7 @@ def averages(result: SuiteResult, shots: int) -> dict[str, Summary]:
 
 def headline(result: SuiteResult, shots: int) -> str:
     """Who scores what, on average."""
-    digits, found = digits_for(result, shots), averages(result, shots)
+    digits, found = result.digits(shots), averages(result, shots)
     titles = {method.name: method.title for method in result.methods(shots)}
     where = changed_environments(result, shots)
     name = line_among(found)
@@ -71,7 +70,7 @@ def verdict(result: SuiteResult, shots: int) -> str:
     if not name or "single" not in found:
         return "Mean of the seeds on fresh episodes, with its standard error."
     line, single = found[name], found["single"]
-    digits, gap = digits_for(result, shots), line.mean - single.mean
+    digits, gap = result.digits(shots), line.mean - single.mean
     if f"{abs(gap):.{digits}f}" == f"{0:.{digits}f}":
         return "There is no difference between them at this precision."
     standing = f"It is {'ahead' if gap > 0 else 'behind'} by {abs(gap):.{digits}f}"

@@ -76,6 +76,7 @@ SUITE = Suite(
     protocol=Protocol(steps=25_000_000, shots=10, episodes=16, score_episodes=100),
     # LoP has β = 1 (the paper's section 4). Of DIAYN+R the paper shows the best of several.
     options={"diayn_r": {"beta": 0.1}},
+    digits=1,
     note=(
         "Procgen's easy mode. The paper says neither which mode it played nor for how long: "
         "compare methods with each other, not these numbers with the paper's. A policy plays a "

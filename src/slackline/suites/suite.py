@@ -91,8 +91,8 @@ class Suite:
     """Other hyper-parameters worth trying, by name; for all methods."""
     display_scale: float = 1.0
     """Returns are multiplied by this where they are shown; never in training or in the store."""
-    digits: int = 1
-    """Decimals of returns in tables."""
+    digits: int | None = None
+    """Decimals of returns where they are shown. None: by their size, see `stats.decimals`."""
     note: str = ""
     """What a reader of the tables must know."""
     block: int = 4096

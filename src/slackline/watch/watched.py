@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from slackline.bench.stats import decimals
 from slackline.drawing.labels import labels_of
 from slackline.envs.impaired import Impaired
 from slackline.errors import require_count
@@ -45,6 +46,8 @@ class Watched:
     """Simulated seconds of one step, where that has a meaning."""
     scale: float = 1.0
     """Returns are multiplied by this where they are shown."""
+    digits: int | None = None
+    """Decimals of returns, where the suite fixes them."""
 
     @property
     def horizon(self) -> int:
@@ -64,7 +67,7 @@ class Watched:
     def returns(self, step: int | None = None) -> list[str]:
         """What the policies returned in the first `step` steps, or in the whole episode."""
         values = self.episodes.returns if step is None else self.episodes.return_until(step)
-        digits = 0 if np.abs(self.scale * self.episodes.returns).max() >= 100 else 1
+        digits = decimals(self.scale * self.episodes.returns, self.digits)
         return [minus(f"{self.scale * value:.{digits}f}") for value in values]
 
     def picture(self, policy: int, step: int) -> Picture:
@@ -144,6 +147,7 @@ def watch(
         steps=steps,
         seconds=step_seconds(env, params),
         scale=suite.display_scale,
+        digits=suite.digits,
     )
 
 
