@@ -33,8 +33,14 @@ CATALOGUE = {
     )
 }
 
+BASELINE = "single"
+"""What every other method is compared with."""
+
 DEFAULT = "fan"
 """The method that is recommended, and used where none is named."""
+
+HEADLINERS = (DEFAULT, "lop")
+"""Of these a report speaks in its headline: the first that was measured."""
 
 
 def method(name: str, **options: Any) -> Method:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from slackline.bench.stats import decimals, summarise
-from slackline.methods.catalogue import CATALOGUE
+from slackline.methods.catalogue import BASELINE, CATALOGUE
 from slackline.methods.method import Method
 from slackline.paper import paper_score
-from slackline.report.results import RunResult, Selection, SuiteResult, line_among
+from slackline.report.results import RunResult, Selection, SuiteResult
 
 Figure = dict[str, Any]
 
@@ -39,19 +39,6 @@ TOP_LEGEND = {
 def colour_index(method: Method) -> int:
     """A method keeps its colour in every chart of every report."""
     return list(CATALOGUE).index(method.name) % NUM_COLOURS
-
-
-def adapting_methods(result: SuiteResult, shots: int) -> list[Method]:
-    """The methods that had more than one candidate to choose from."""
-    tried = result.scores.filter(shots=shots, phase="select")
-    several = tried.filter(tried["candidate"] > 0)["method"].unique()
-    return [method for method in result.methods(shots) if method.name in several]
-
-
-def main_method(result: SuiteResult, shots: int) -> Method:
-    """The line where it was measured, else the first method that had a choice."""
-    methods = {method.name: method for method in adapting_methods(result, shots)}
-    return methods[line_among(methods) or next(iter(methods))]
 
 
 def scores_chart(result: SuiteResult, shots: int) -> Figure:
@@ -138,7 +125,7 @@ def return_range(result: SuiteResult, method: Method, shots: int) -> list[float]
 def single_matrix(result: SuiteResult, shots: int) -> np.ndarray | None:
     """The single policy's scores, the reference of many charts."""
     measured = {method.name for method in result.methods(shots)}
-    return result.matrix("single", shots) if "single" in measured else None
+    return result.matrix(BASELINE, shots) if BASELINE in measured else None
 
 
 def single_mean(result: SuiteResult, variation: str, shots: int) -> float | None:

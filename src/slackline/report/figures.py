@@ -14,9 +14,7 @@ from slackline.envs.maze import Maze
 from slackline.methods.method import Method
 from slackline.paper import paper_score
 from slackline.report.charts import (
-    adapting_methods,
     colour_index,
-    main_method,
     mean_over_seeds,
     single_mean,
     thinned_curve,
@@ -63,7 +61,7 @@ def pictures(result: SuiteResult) -> dict[str, Any]:
     """The pictures there is data for, by the end of their file name."""
     shots, found = result.main_shots, {}
     if result.variations(shots):
-        if adapting_methods(result, shots):
+        if result.adapting(shots):
             found |= {"return-against-z": draw_return_against_z, "chosen-z": draw_chosen_z}
         found["kshot"] = draw_scores
     if any(np.isfinite(run.curve()[1]).any() for run in result.runs):
@@ -90,7 +88,7 @@ def headed(figure: Any, title: str, subtitle: str) -> None:
 def draw_return_against_z(figure: Any, result: SuiteResult) -> None:
     """A panel a variation: one typical seed in bold, its choice marked, the other seeds thin."""
     shots = result.main_shots
-    method, names = main_method(result, shots), result.variations(shots)
+    method, names = result.main_method(shots), result.variations(shots)
     found = {name: result.selection(method.name, name, shots) for name in names}
     seed = typical_seed(result, method, shots)
     columns = min(3, len(names))
@@ -208,7 +206,7 @@ def selection_subtitle(result: SuiteResult, method: Method, shots: int, seed: in
 def draw_chosen_z(figure: Any, result: SuiteResult) -> None:
     """Stacked bars: how many seeds chose each candidate, by variation."""
     shots = result.main_shots
-    method, names = main_method(result, shots), result.variations(shots)
+    method, names = result.main_method(shots), result.variations(shots)
     panel = figure.subplots()
     x = np.zeros(0)
     below: np.ndarray | float = 0.0

@@ -13,10 +13,8 @@ from slackline.methods.method import Method
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
 from slackline.report.charts import (
     Figure,
-    adapting_methods,
     chosen_chart,
     colour_index,
-    main_method,
     mean_over_seeds,
     places,
     return_range,
@@ -369,11 +367,11 @@ def train_row(result: SuiteResult, shots: int, paper: bool) -> list[Html]:
 
 def selection_sections(result: SuiteResult, shots: int, charts: Charts) -> Html:
     """For every method that had a choice, behind tabs where there are several."""
-    methods = adapting_methods(result, shots)
+    methods = result.adapting(shots)
     if not methods:
         return Html()
     panels = {method.title: selection_section(result, method, shots, charts) for method in methods}
-    start = methods.index(main_method(result, shots))
+    start = methods.index(result.main_method(shots))
     tabs, body = tabbed(f"{result.suite.name}-{shots}-method", "Method", panels, start=start)
     return join(tabs, body)
 

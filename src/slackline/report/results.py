@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
@@ -16,7 +16,7 @@ from slackline.bench.cells import finished_runs, scores_by_suite, suite_played
 from slackline.bench.measured import BesideSingle, Measured, beside_single, measure
 from slackline.bench.stats import Estimate, decimals, iqm, iqm_interval, score_matrix, seed_scores
 from slackline.errors import SlacklineError
-from slackline.methods.catalogue import CATALOGUE, DEFAULT
+from slackline.methods.catalogue import BASELINE, CATALOGUE, HEADLINERS
 from slackline.methods.catalogue import method as find_method
 from slackline.methods.latent import OneHot
 from slackline.methods.method import Method
@@ -156,6 +156,25 @@ class SuiteResult:
     def methods(self, shots: int) -> list[Method]:
         return [run.method for run in self.runs_at(shots)]
 
+    def baseline(self, shots: int) -> Method | None:
+        """The single policy, if it was measured at K."""
+        return next((m for m in self.methods(shots) if m.name == BASELINE), None)
+
+    def headliner(self, shots: int) -> Method | None:
+        """The method that the headline speaks of, if it was measured at K."""
+        return headliner_of(self.methods(shots))
+
+    def adapting(self, shots: int) -> list[Method]:
+        """The methods that had more than one candidate to choose from."""
+        tried = self.scores.filter(shots=shots, phase="select")
+        several = tried.filter(tried["candidate"] > 0)["method"].unique()
+        return [method for method in self.methods(shots) if method.name in several]
+
+    def main_method(self, shots: int) -> Method:
+        """Of the methods that had a choice, the one to show first."""
+        methods = self.adapting(shots)
+        return headliner_of(methods) or methods[0]
+
     @_remembered
     def matrix(self, method: str, shots: int) -> np.ndarray:
         """Fresh-episode scores of one method, [seeds × variations]."""
@@ -176,9 +195,10 @@ class SuiteResult:
     @_remembered
     def beside_single(self, method: str, shots: int) -> BesideSingle | None:
         """A method compared with the single policy; None where there is none, or it is the one."""
-        if method == "single" or "single" not in [m.name for m in self.methods(shots)]:
+        single = self.baseline(shots)
+        if single is None or method == single.name:
             return None
-        return beside_single(self.measured(method, shots), self.measured("single", shots))
+        return beside_single(self.measured(method, shots), self.measured(single.name, shots))
 
     def ratio_to_single(self, method: str, shots: int) -> Estimate | None:
         """How many times as good as the single policy; None where that would mean nothing."""
@@ -192,7 +212,7 @@ class SuiteResult:
 
     def headroom(self, method: str, shots: int) -> float | None:
         """The single policy's score on the unchanged environment ÷ that on the changed ones."""
-        return self.measured(method, shots).headroom if method == "single" else None
+        return self.measured(method, shots).headroom if method == BASELINE else None
 
     @_remembered
     def iqm(self, method: str, shots: int) -> Estimate:
@@ -255,9 +275,10 @@ class SuiteResult:
         return [self.suite.note] * bool(self.suite.note) + samples + partly
 
 
-def line_among(methods: Iterable[str]) -> str | None:
-    """The line of policies that a report speaks of: the recommended one, else the paper's."""
-    return next((name for name in (DEFAULT, "lop") if name in methods), None)
+def headliner_of(methods: list[Method]) -> Method | None:
+    """The one of several methods that a report speaks of."""
+    named = {method.name: method for method in methods}
+    return next((named[name] for name in HEADLINERS if name in named), None)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from slackline.bench.measured import beside_single
 from slackline.bench.merged import Merged, best_single
 from slackline.bench.stats import Estimate, Summary, decimals, summarise
 from slackline.io.files import write_output
-from slackline.methods.catalogue import CATALOGUE, DEFAULT
+from slackline.methods.catalogue import BASELINE, CATALOGUE, DEFAULT
 from slackline.report.tables import markdown
 from slackline.report.words import DEFAULT_Z, HEADROOM, ORACLE
 
@@ -103,7 +103,7 @@ def _adapting(merged: Merged) -> dict[str, float | None]:
 def _beside_single(merged: Merged, single: Merged | None) -> dict[str, Any]:
     """The ratios, and which single policy they are to; the best one itself has none."""
     found = None
-    if single is not None and (merged.config.method, merged.label) != ("single", single.label):
+    if single is not None and (merged.config.method, merged.label) != (BASELINE, single.label):
         found = beside_single(merged.measured, single.measured)
     changed, default, train = (
         (found.changed, found.default, found.train) if found else (None, None, None)

@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from slackline.bench.stats import Summary, summarise
-from slackline.report.results import SuiteResult, line_among
+from slackline.methods.method import Method
+from slackline.report.results import SuiteResult
 
 BEYOND_NOISE = 2.0
 """A difference of fewer standard errors than this is called noise."""
@@ -38,22 +39,24 @@ def averages(result: SuiteResult, shots: int) -> dict[str, Summary]:
 def headline(result: SuiteResult, shots: int) -> str:
     """Who scores what, on average."""
     digits, found = result.digits(shots), averages(result, shots)
-    titles = {method.name: method.title for method in result.methods(shots)}
+
+    def scored(method: Method) -> str:
+        return f"{found[method.name].mean:.{digits}f}"
+
     where = changed_environments(result, shots)
-    name = line_among(found)
-    if name and "single" in found:
-        line, single = found[name], found["single"]
+    line, single = result.headliner(shots), result.baseline(shots)
+    if line and single:
         return (
-            f"{where}, the {_lower(titles[name])} scores {line.mean:.{digits}f}, "
-            f"the single policy {single.mean:.{digits}f}."
+            f"{where}, the {in_a_sentence(line)} scores {scored(line)}, "
+            f"the {in_a_sentence(single)} {scored(single)}."
         )
-    listed = ", ".join(f"{titles[name]} {s.mean:.{digits}f}" for name, s in found.items())
+    listed = ", ".join(f"{method.title} {scored(method)}" for method in result.methods(shots))
     return f"{where}: {listed}."
 
 
-def _lower(title: str) -> str:
-    """As it stands within a sentence."""
-    return title[0].lower() + title[1:]
+def in_a_sentence(method: Method) -> str:
+    """A method's title as it stands within a sentence."""
+    return method.title[0].lower() + method.title[1:]
 
 
 def changed_environments(result: SuiteResult, shots: int) -> str:
@@ -65,11 +68,11 @@ def changed_environments(result: SuiteResult, shots: int) -> str:
 
 def verdict(result: SuiteResult, shots: int) -> str:
     """Whether it, the line of the headline, beats the single policy, and whether by chance."""
-    found = averages(result, shots)
-    name = line_among(found)
-    if not name or "single" not in found:
+    headliner, baseline = result.headliner(shots), result.baseline(shots)
+    if headliner is None or baseline is None:
         return "Mean of the seeds on fresh episodes, with its standard error."
-    line, single = found[name], found["single"]
+    found = averages(result, shots)
+    line, single = found[headliner.name], found[baseline.name]
     digits, gap = result.digits(shots), line.mean - single.mean
     if f"{abs(gap):.{digits}f}" == f"{0:.{digits}f}":
         return "There is no difference between them at this precision."
