@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from slackline import cli
-from slackline.watch import scenes
+from slackline.envs.cartpole import CartPole
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -185,8 +185,8 @@ def test_runs_that_cannot_be_watched_are_told(
     values = json.loads((copy / "run.json").read_text())
     (copy / "run.json").write_text(json.dumps(values | {"finished": False}))
     assert "is not trained to the end yet" in refused(capsys, "watch", str(copy))
-    monkeypatch.setattr(scenes, "SCENES", {})
-    assert "CartPole has no scene to watch it in" in refused(capsys, "watch", str(run))
+    monkeypatch.setattr(CartPole, "view", lambda _: None)
+    assert "CartPole has no view() to watch it by" in refused(capsys, "watch", str(run))
 
 
 def test_without_matplotlib_it_says_what_to_install(

@@ -16,7 +16,7 @@ from slackline.suites import suite
 from slackline.watch.files import check_target, write_film, write_strip
 from slackline.watch.film import Film, Timing
 from slackline.watch.rollout import Episodes
-from slackline.watch.scenes import view_of
+from slackline.watch.scenes import painter_of
 from slackline.watch.stage import is_seen
 from slackline.watch.strip import MOMENTS, moments
 from slackline.watch.watched import Watched, step_seconds
@@ -41,7 +41,7 @@ def watched_carts(lengths: list[int], horizon: int = 40, steps: int = 20) -> Wat
         who="Line of policies, seed 0",
         labels=tuple(f"z = {k}" for k in range(num)),
         episodes=Episodes(CartPoleState(*leaves), rewards, np.array(lengths), ended),
-        view=view_of(env, params, params),
+        paint=painter_of(env, params, params),
         steps=steps,
         seconds=0.02,
     )

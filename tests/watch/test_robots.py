@@ -14,7 +14,7 @@ import slackline as sl
 from slackline.envs.brax import Ant
 from slackline.suites import suite
 from slackline.watch.rollout import run_episodes
-from slackline.watch.scenes import ACCENT, FAR, NEAR, SKY, mix, view_of
+from slackline.watch.scenes import ACCENT, FAR, NEAR, SKY, mix, painter_of
 from slackline.watch.watched import step_seconds
 
 
@@ -28,7 +28,7 @@ def test_a_half_cheetah_stands_on_the_ground_and_its_big_shins_are_marked() -> N
     found = suite("halfcheetah")
     usual = found.env.default_params()
     params = found.variation("BigShins").apply(usual)
-    picture = view_of(found.jax_env, params, usual)(start_of(found.jax_env, usual))
+    picture = painter_of(found.jax_env, params, usual)(start_of(found.jax_env, usual))
     parts = [shape for shape in picture.shapes if shape.edge]
     assert len(parts) == 8
     marked = {mix(ACCENT, SKY, share) for share in (NEAR, FAR)}
@@ -40,23 +40,23 @@ def test_a_half_cheetah_stands_on_the_ground_and_its_big_shins_are_marked() -> N
         assert part.outline[:, 1].max() < top
     assert min(part.outline[:, 1].min() for part in parts) == pytest.approx(0.0, abs=0.15)
     assert picture.note == "0.0 m"
-    assert step_seconds(found.env, params) == pytest.approx(0.05)
+    assert step_seconds(found.jax_env, params) == pytest.approx(0.05)
 
 
 def test_an_impaired_robot_is_drawn_as_the_one_inside() -> None:
     found = suite("halfcheetah-hard")
     usual = found.env.default_params()
     params = found.variation("BigShinsTwice").apply(usual)
-    picture = view_of(found.jax_env, params, usual)(start_of(found.jax_env, usual))
+    picture = painter_of(found.jax_env, params, usual)(start_of(found.jax_env, usual))
     marked = {mix(ACCENT, SKY, share) for share in (NEAR, FAR)}
     assert [shape.fill in marked for shape in picture.shapes if shape.edge].count(True) == 2
-    assert step_seconds(found.env, params) == pytest.approx(0.05)
+    assert step_seconds(found.jax_env, params) == pytest.approx(0.05)
 
 
 def test_an_ant_is_drawn_whole_in_perspective() -> None:
     env: Any = Ant()
     params = env.default_params()
-    picture = view_of(env, params, params)(start_of(env, params))
+    picture = painter_of(env, params, params)(start_of(env, params))
     parts = [shape for shape in picture.shapes if shape.edge]
     assert len(parts) == len(env.bones(params).radius)
     left, bottom, right, top = picture.window

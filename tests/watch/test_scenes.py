@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import pytest
 
+from slackline.envs.view import Body, Bones, View
 from slackline.errors import SlacklineError
 from slackline.suites import NAMES, suite
 from slackline.suites.suite import TRAIN
@@ -23,18 +24,11 @@ from slackline.watch.scenes import (
     changed_fields,
     metres,
     mix,
-    view_of,
+    painter_of,
 )
 
 CLASSIC = ("cartpole", "acrobot", "pendulum", "pendulum-continuous", "maze2d")
 ACCENTS = {mix(ACCENT, SKY, share) for share in (NEAR, FAR)} | {ACCENT}
-
-
-class Bones(NamedTuple):
-    link: np.ndarray
-    start: np.ndarray
-    end: np.ndarray
-    radius: np.ndarray
 
 
 class Pose(NamedTuple):
@@ -55,6 +49,9 @@ class Hopper:
 
     def pose(self, state: Pose) -> tuple[np.ndarray, np.ndarray]:
         return state.pos, state.rot
+
+    def view(self) -> View:
+        return View(Body(self.bones, self.pose))
 
 
 class Crab(Hopper):
@@ -97,7 +94,7 @@ def test_colours_mix() -> None:
 def test_every_classic_environment_has_a_scene(name: str) -> None:
     for variation in (TRAIN, *suite(name).variations):
         past, params, usual = past_of(name, variation.name)
-        picture = view_of(suite(name).jax_env, params, usual)(past)
+        picture = painter_of(suite(name).jax_env, params, usual)(past)
         left, bottom, right, top = picture.window
         assert left < right
         assert bottom < top
@@ -121,7 +118,7 @@ def test_every_classic_environment_has_a_scene(name: str) -> None:
 )
 def test_what_was_changed_has_the_accent(name: str, variation: str) -> None:
     past, params, usual = past_of(name, variation)
-    assert ACCENTS & set(fills(view_of(suite(name).jax_env, params, usual)(past)))
+    assert ACCENTS & set(fills(painter_of(suite(name).jax_env, params, usual)(past)))
 
 
 def test_a_pole_twice_as_long_is_drawn_twice_as_long() -> None:
@@ -129,7 +126,7 @@ def test_a_pole_twice_as_long_is_drawn_twice_as_long() -> None:
     for variation in ("Train", "LongPole"):
         past, params, usual = past_of("cartpole", variation)
         past = past._replace(angle=np.zeros(1), position=np.zeros(1))
-        outlines = bodies(view_of(suite("cartpole").jax_env, params, usual)(past))
+        outlines = bodies(painter_of(suite("cartpole").jax_env, params, usual)(past))
         heights.append(max(outline[:, 1].max() for outline in outlines) - 0.42 - 0.055)
     np.testing.assert_allclose(heights, [1.0, 2.0], atol=1e-6)
 
@@ -137,12 +134,14 @@ def test_a_pole_twice_as_long_is_drawn_twice_as_long() -> None:
 def test_a_hanging_acrobot_and_an_upright_pendulum_are_drawn_so() -> None:
     past, params, usual = past_of("acrobot", "Train")
     past = jax.tree.map(np.zeros_like, past)
-    low = min(o[:, 1].min() for o in bodies(view_of(suite("acrobot").jax_env, params, usual)(past)))
+    low = min(
+        o[:, 1].min() for o in bodies(painter_of(suite("acrobot").jax_env, params, usual)(past))
+    )
     assert low == pytest.approx(-2.09, abs=0.01)
     past, params, usual = past_of("pendulum", "Train")
     past = jax.tree.map(np.zeros_like, past)
     high = max(
-        o[:, 1].max() for o in bodies(view_of(suite("pendulum").jax_env, params, usual)(past))
+        o[:, 1].max() for o in bodies(painter_of(suite("pendulum").jax_env, params, usual)(past))
     )
     assert high == pytest.approx(1.15, abs=0.01)
 
@@ -167,7 +166,7 @@ def test_changed_bones_are_those_of_another_size_or_place() -> None:
 
 def test_a_planar_body_is_drawn_from_the_side_around_its_torso() -> None:
     hopper: Any = Hopper()
-    picture = view_of(hopper, 0.2, 0.1)(standing(7.25))
+    picture = painter_of(hopper, 0.2, 0.1)(standing(7.25))
     hind, torso, front = bodies(picture)
     np.testing.assert_allclose(hind.min(axis=0), [-0.5, 0.4], atol=1e-9)
     np.testing.assert_allclose(torso.max(axis=0), [0.1, 1.1], atol=1e-9)
@@ -184,7 +183,7 @@ def test_a_planar_body_is_drawn_from_the_side_around_its_torso() -> None:
 def test_the_camera_follows_a_jump() -> None:
     hopper: Any = Hopper()
     low, high = (
-        view_of(hopper, 0.1, 0.1)(standing(0.0, height)).labels[0].y for height in (0.5, 3.0)
+        painter_of(hopper, 0.1, 0.1)(standing(0.0, height)).labels[0].y for height in (0.5, 3.0)
     )
     assert high == pytest.approx(low - 2.2)
 
@@ -196,21 +195,22 @@ def test_which_links_are_hind_ones() -> None:
 def test_a_body_in_space_is_drawn_back_to_front() -> None:
     crab: Any = Crab()
     start = standing(2.0)
-    picture = view_of(crab, 0.3, 0.1)(start)
+    picture = painter_of(crab, 0.3, 0.1)(start)
     assert len(bodies(picture)) == 3
     assert picture.note == "2.0 m"
     widths = [np.ptp(outline[:, 0]) for outline in bodies(picture)]
     assert all(0.1 < width < 1.5 for width in widths)
     turned = Pose(start.pos[:, :, [1, 0, 2]], start.rot)  # along y: the hind link is the nearest
-    near = bodies(view_of(crab, 0.1, 0.1)(turned))[-1]
-    far = bodies(view_of(crab, 0.1, 0.1)(turned))[0]
+    near = bodies(painter_of(crab, 0.1, 0.1)(turned))[-1]
+    far = bodies(painter_of(crab, 0.1, 0.1)(turned))[0]
     assert near[:, 1].mean() < far[:, 1].mean(), "what is nearer stands lower in the picture"
 
 
 def test_an_environment_without_a_scene_is_told() -> None:
     class Unseen:
-        pass
+        def view(self) -> None:
+            return None
 
     env: Any = Unseen()
-    with pytest.raises(SlacklineError, match=r"Unseen has no scene .*CartPole, Acrobot.*bones"):
-        view_of(env, None, None)
+    with pytest.raises(SlacklineError, match=r"Unseen has no view\(\)"):
+        painter_of(env, None, None)

@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from slackline.envs.api import Discrete, Env
+from slackline.envs.view import Box, Mechanism, Part, Rod, View
 from slackline.types import Array
 
 
@@ -73,6 +75,26 @@ class Acrobot(Env):
         height = -jnp.cos(state.angle_1) - jnp.cos(state.angle_1 + state.angle_2)
         reached = height > 1.0
         return observe(state), state, jnp.where(reached, 0.0, -1.0), reached
+
+    def view(self) -> View:
+        window = Box(-2.4, -2.25, 2.4, 2.25)
+        return View(Mechanism(window, parts), lambda params: float(params.time_step))
+
+
+def parts(_: AcrobotParams, state: AcrobotState) -> list[Part]:
+    """Two links below a pivot and the line to be reached."""
+    first = float(state.angle_1)
+    second = first + float(state.angle_2)
+    # The end is judged with links of one metre, whatever their length is in the dynamics.
+    pivot, elbow = (0.0, 0.0), (np.sin(first), -np.cos(first))
+    tip = (elbow[0] + np.sin(second), elbow[1] - np.cos(second))
+    fields = ("mass", "length", "inertia", "centre")
+    return [
+        Part("goal", Box(-2.4, 0.985, 2.4, 1.015)),
+        Part("far", Rod(pivot, elbow, 0.11), fields),
+        Part("near", Rod(elbow, tip, 0.09), fields),
+        *(Part("joint", Rod(joint, joint, 0.05)) for joint in (pivot, elbow)),
+    ]
 
 
 def observe(state: AcrobotState) -> Array:

@@ -16,6 +16,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from slackline.envs.view import View
 from slackline.types import Array
 
 Params = Any
@@ -100,3 +101,7 @@ class Env(abc.ABC):
     def time_limit(self, params: Params, horizon: int) -> int | Array:
         """Steps after which the rollout cuts an episode: the suite's horizon, or fewer."""
         return horizon
+
+    def view(self) -> View | None:
+        """What it looks like, for films and reports; None if it cannot be drawn."""
+        return None

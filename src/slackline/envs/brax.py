@@ -25,6 +25,7 @@ import numpy as np
 
 from slackline.envs import spring
 from slackline.envs.api import Continuous, Env, whole
+from slackline.envs.view import Body, Bones, View
 from slackline.errors import needed, unknown
 from slackline.types import Array
 
@@ -44,19 +45,6 @@ class BraxParams(NamedTuple):
     sys: System
     sensors: Array
     """(observation_size,) that multiplies the observation: 1 alive, 0 dead."""
-
-
-class Bones(NamedTuple):
-    """The robot's G capsules in the frames of their links; a sphere starts where it ends."""
-
-    link: np.ndarray
-    """(G,) which link each belongs to."""
-    start: np.ndarray
-    """(G, 3)"""
-    end: np.ndarray
-    """(G, 3)"""
-    radius: np.ndarray
-    """(G,)"""
 
 
 class Engine(NamedTuple):
@@ -143,6 +131,12 @@ class Robot(Env):
         centre = np.asarray(sys.geom_pos)[ours]
         link = np.asarray(sys.geom_bodyid)[ours] - 1
         return Bones(link, centre - half, centre + half, size[:, 0])
+
+    def view(self) -> View:
+        frames = self.frames[self.backend]
+        return View(
+            Body(self.bones, self.pose), lambda params: float(params.sys.opt.timestep) * frames
+        )
 
     def reward(self, speed: Array, action: Array) -> Array:
         raise NotImplementedError

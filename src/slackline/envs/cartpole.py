@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from slackline.envs.api import Discrete, Env
+from slackline.envs.view import Box, Mechanism, Part, Rod, View
 from slackline.types import Array
 
 
@@ -79,3 +81,22 @@ class CartPole(Env):
             jnp.abs(state.position) > params.max_position
         )
         return jnp.stack(state), state, jnp.ones(()), fallen
+
+    def view(self) -> View:
+        window = Box(-2.9, -0.5, 2.9, 2.5)
+        return View(Mechanism(window, parts), lambda params: float(params.time_step))
+
+
+def parts(params: CartPoleParams, state: CartPoleState) -> list[Part]:
+    """A cart on its rail between the two stops, and its pole."""
+    stop, x, angle = float(params.max_position), float(state.position), float(state.angle)
+    long, hinge = 2.0 * float(params.length), (x, 0.42)
+    tip = (x + long * np.sin(angle), 0.42 + long * np.cos(angle))
+    return [
+        Part("ground", Box(-stop, -0.03, stop, 0.03)),
+        *(Part("stop", Box(end - 0.04, -0.16, end + 0.04, 0.16)) for end in (-stop, stop)),
+        *(Part("wheel", Rod((x + s, 0.08), (x + s, 0.08), 0.09)) for s in (-0.22, 0.22)),
+        Part("far", Box(x - 0.4, 0.1, x + 0.4, 0.42), ("cart_mass", "force")),
+        Part("near", Rod(hinge, tip, 0.055), ("pole_mass", "length")),
+        Part("joint", Rod(hinge, hinge, 0.05)),
+    ]

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slackline.envs.api import Continuous, Discrete
+from slackline.envs.view import View
 from slackline.errors import NotNamed, SlacklineError, in_one_line, require_number
 
 TIMEOUT = 60.0
@@ -105,6 +106,10 @@ class HostEnv(abc.ABC):
 
     def default_params(self) -> HostParams:
         return HostParams({})
+
+    def view(self) -> View | None:
+        """Hosts are not drawn."""
+        return None
 
     @abc.abstractmethod
     def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:

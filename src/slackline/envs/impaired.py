@@ -7,7 +7,7 @@ as the one inside.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import jax
@@ -16,6 +16,7 @@ import numpy as np
 from jax.core import Tracer
 
 from slackline.envs.api import Continuous, Env, Params, State, whole
+from slackline.envs.view import View
 from slackline.errors import SlacklineError
 from slackline.types import Array
 
@@ -74,6 +75,12 @@ class Impaired(Env):
 
     def time_limit(self, params: ImpairedParams, horizon: int) -> int | Array:
         return self.env.time_limit(params.inner, horizon)
+
+    def view(self) -> View | None:
+        inside = self.env.view()
+        if inside is None:
+            return None
+        return replace(inside, unwrap=lambda wrapped: inside.unwrap(wrapped.inner))
 
     def default_params(self) -> ImpairedParams:
         # NumPy's arrays are known while tracing.

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from slackline.envs.api import Discrete, Env
+from slackline.envs.view import Tiles, View
 from slackline.types import Array
 
 HEIGHT, WIDTH = 21, 11
@@ -64,6 +65,16 @@ class Maze(Env):
         )
         arrived = (state.row == GOAL[0]) & (state.column == GOAL[1])
         return observe(state, params), state, jnp.float32(-1.0), arrived
+
+    def view(self) -> View:
+        tiles = Tiles(
+            START,
+            GOAL,
+            border=SIGHT - 1,
+            walls=lambda params: params.walls,
+            place=lambda state: (state.row, state.column),
+        )
+        return View(tiles)
 
 
 def observe(state: MazeState, params: MazeParams) -> Array:

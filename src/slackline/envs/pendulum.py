@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from slackline.envs.api import Continuous, Discrete, Env
+from slackline.envs.view import Box, Mechanism, Part, Rod, View
 from slackline.types import Array
 
 MAX_TORQUE = 2.0
@@ -72,6 +74,22 @@ class Pendulum(Env):
         turns = jnp.round(angle / (2.0 * jnp.pi))
         state = PendulumState(angle - 2.0 * jnp.pi * turns, velocity)
         return observe(state), state, -cost, jnp.zeros((), bool)
+
+    def view(self) -> View:
+        window = Box(-1.9, -1.75, 1.9, 1.75)
+        return View(Mechanism(window, parts), lambda params: float(params.time_step))
+
+
+def parts(params: PendulumParams, state: PendulumState) -> list[Part]:
+    """A rod on a pivot; the ring is where its tip should be."""
+    length, angle = float(params.length), float(state.angle)
+    # Gymnasium counts the angle against the clock from upright.
+    tip, pivot, above = (-length * np.sin(angle), length * np.cos(angle)), (0.0, 0.0), (0.0, length)
+    return [
+        Part("target", Rod(above, above, 0.15)),
+        Part("near", Rod(pivot, tip, 0.1), ("mass", "length")),
+        Part("joint", Rod(pivot, pivot, 0.05)),
+    ]
 
 
 def observe(state: PendulumState) -> Array:

@@ -10,7 +10,6 @@ import numpy as np
 
 from slackline.bench.stats import summarise
 from slackline.drawing.sheet import COLOURS, DPI, INK, QUIET, WIDTH, new_figure, styled
-from slackline.envs.maze import Maze
 from slackline.methods.method import Method
 from slackline.paper import paper_score
 from slackline.report.charts import (
@@ -20,7 +19,7 @@ from slackline.report.charts import (
     thinned_curve,
 )
 from slackline.report.results import Results, Selection, SuiteResult
-from slackline.report.trajectories import trajectories_png
+from slackline.report.trajectories import tiles_of, trajectories_png
 
 HATCHES = ("", "///", "xxx", "...")
 SURE = 3.0
@@ -44,7 +43,7 @@ def draw_figures(results: Results, folder: Path) -> list[Path]:
 
 def draw_walks(result: SuiteResult, folder: Path) -> list[Path]:
     """The paper's maze pictures, one a method, of its first seed."""
-    if not isinstance(result.suite.env, Maze):
+    if tiles_of(result.suite) is None:
         return []
     return [
         trajectories_png(

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from slackline.bench.stats import summarise
-from slackline.envs.maze import Maze
 from slackline.io.files import write_output
 from slackline.methods.method import Method
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
@@ -28,7 +27,7 @@ from slackline.report.markup import Html, asset, element, fill, join, script_jso
 from slackline.report.provenance import provenance_section
 from slackline.report.results import Results, RunResult, SuiteResult
 from slackline.report.tables import shown_average
-from slackline.report.trajectories import MAX_COLUMNS, trajectories_html
+from slackline.report.trajectories import MAX_COLUMNS, tiles_of, trajectories_html
 from slackline.report.words import averages, conditions, headline, verdict
 
 
@@ -442,7 +441,7 @@ def selection_label(result: SuiteResult, method: Method, name: str, shots: int) 
 
 def walks_section(result: SuiteResult, shots: int) -> Html:
     """Where the policies of one seed walk, a tab a method; only mazes have such pictures."""
-    if not isinstance(result.suite.env, Maze) or shots > MAX_COLUMNS:
+    if tiles_of(result.suite) is None or shots > MAX_COLUMNS:
         return Html()
     measured = {method.name for method in result.methods(shots)}
     panels = {

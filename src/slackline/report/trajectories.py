@@ -15,7 +15,8 @@ import numpy as np
 
 from slackline.drawing.labels import labels_of
 from slackline.drawing.sheet import DPI, FREE, INK, QUIET, WALL, Sheet, new_sheet, styled
-from slackline.envs.maze import GOAL, SIGHT, START, Maze, MazeParams
+from slackline.envs.api import Params
+from slackline.envs.view import Tiles
 from slackline.errors import SlacklineError, require_count
 from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP
@@ -37,6 +38,7 @@ START_COLOUR, GOAL_COLOUR = "#00855f", "#d55e00"
 class Walks(NamedTuple):
     """One episode of each of K policies in each of V mazes; the training corridor comes first."""
 
+    tiles: Tiles
     mazes: tuple[str, ...]
     walls: np.ndarray
     """(V, H, W)"""
@@ -67,7 +69,8 @@ def walks(subspace: Subspace, shots: int) -> Walks:
     """Let the K candidates walk through the training corridor and every maze of the suite."""
     require_count("shots", shots, high=MAX_COLUMNS)
     suite = home_of(subspace)
-    if not isinstance(suite.env, Maze):
+    tiles = tiles_of(suite)
+    if tiles is None:
         raise SlacklineError(f"walks are drawn in mazes, and {suite.name} is not a maze")
     variations = (TRAIN, *suite.variations)
     params = suite.params_of(variations)
@@ -75,19 +78,26 @@ def walks(subspace: Subspace, shots: int) -> Walks:
     labels = labels_of(subspace.method.latent, zs)
     networks = subspace.networks_at(zs)
 
-    def one(params: MazeParams, network: MLP) -> tuple[Array, Array, Array]:
-        return walk(suite, network, params)
+    def one(params: Params, network: MLP) -> tuple[Array, Array, Array]:
+        return walk(suite, tiles, network, params)
 
     each = jax.vmap(jax.vmap(one, in_axes=(None, 0)), in_axes=(0, None))
     found = map(np.asarray, jax.jit(each)(params, networks))
-    return Walks(tuple(v.name for v in variations), np.asarray(params.walls), zs, labels, *found)
+    names, walls = tuple(v.name for v in variations), np.asarray(tiles.walls(params))
+    return Walks(tiles, names, walls, zs, labels, *found)
 
 
-def walk(suite: Suite, network: MLP, params: MazeParams) -> tuple[Array, Array, Array]:
+def tiles_of(suite: Suite) -> Tiles | None:
+    """The grid that a suite's agents walk on, if it is one."""
+    view = suite.env.view()
+    return view.scene if view is not None and isinstance(view.scene, Tiles) else None
+
+
+def walk(suite: Suite, tiles: Tiles, network: MLP, params: Params) -> tuple[Array, Array, Array]:
     """(visits (H, W), return, arrived) of one deterministic episode."""
     env, distribution, key = suite.jax_env, distribution_of(suite.env.action), jax.random.key(0)
     observation, state = env.reset(key, params)
-    visits = jnp.zeros(params.walls.shape, jnp.int32).at[START].set(1)
+    visits = jnp.zeros(tiles.walls(params).shape, jnp.int32).at[tiles.start].set(1)
 
     def going(carry: tuple[Array, ...]) -> Array:
         return ~carry[-1] & (carry[0] < suite.horizon)
@@ -96,17 +106,17 @@ def walk(suite: Suite, network: MLP, params: MazeParams) -> tuple[Array, Array, 
         time, observation, state, visits, total, _ = carry
         action = distribution.greedy(network(observation))
         observation, state, reward, arrived = env.step(key, state, action, params)
-        visits = visits.at[state.row, state.column].add(1)
+        visits = visits.at[tiles.place(state)].add(1)
         return time + 1, observation, state, visits, total + reward, arrived
 
     first = (jnp.int32(0), observation, state, visits, jnp.zeros(()), jnp.zeros((), bool))
     return jax.lax.while_loop(going, step, first)[3:]
 
 
-def trimmed(grid: np.ndarray) -> np.ndarray:
-    """A grid without the outermost cells of its border: one is enough to see it by."""
-    cut = SIGHT - 1
-    return grid[..., cut:-cut, cut:-cut]
+def trimmed(grid: np.ndarray, border: int) -> np.ndarray:
+    """A grid without the part of its border that need not be seen."""
+    height, width = grid.shape
+    return grid[border : height - border, border : width - border]
 
 
 def shade_of(visits: np.ndarray) -> np.ndarray:
@@ -152,7 +162,7 @@ def trajectories_png(subspace: Subspace, shots: int, path: str | Path) -> Path:
 
 def sheet_of(found: Walks, title: str) -> Sheet:
     layout = layout_of(found)
-    tall, wide = (TILE * n for n in trimmed(found.walls[0]).shape)
+    tall, wide = (TILE * n for n in trimmed(found.walls[0], found.tiles.border).shape)
     width = max(LEFT + len(layout.columns) * (wide + GAP) + 0.1, 5.0)
     height = TOP + len(layout.rows) * (tall + BELOW) + 0.05
     sheet = new_sheet(width, height, DPI)
@@ -177,12 +187,12 @@ def _draw_walk(axes: Any, found: Walks, maze: int, policy: int) -> None:
     from matplotlib.colors import to_rgb
 
     palette = np.array([to_rgb(colour) for colour in (FREE, *SHADES, WALL)])
-    index = shade_of(trimmed(found.visits[maze, policy])) + 1
-    index[trimmed(found.walls[maze])] = len(palette) - 1
+    index = shade_of(trimmed(found.visits[maze, policy], found.tiles.border)) + 1
+    index[trimmed(found.walls[maze], found.tiles.border)] = len(palette) - 1
     axes.imshow(palette[index], interpolation="nearest")
-    cut = SIGHT - 1
-    axes.plot(START[1] - cut, START[0] - cut, "o", ms=4.6, mfc="white", mec=START_COLOUR, mew=1.5)
-    axes.plot(GOAL[1] - cut, GOAL[0] - cut, "s", ms=5.2, mfc=GOAL_COLOUR, mec="white", mew=0.8)
+    start, goal, cut = found.tiles.start, found.tiles.goal, found.tiles.border
+    axes.plot(start[1] - cut, start[0] - cut, "o", ms=4.6, mfc="white", mec=START_COLOUR, mew=1.5)
+    axes.plot(goal[1] - cut, goal[0] - cut, "s", ms=5.2, mfc=GOAL_COLOUR, mec="white", mew=0.8)
     axes.set_axis_off()
 
 
@@ -214,9 +224,12 @@ def _cell(found: Walks, maze: int, policy: int) -> Html:
 
 def _svg(found: Walks, maze: int, policy: int) -> Html:
     """A wall-coloured ground, the free tiles as holes in it, the walk on top."""
-    walls, shades = trimmed(found.walls[maze]), shade_of(trimmed(found.visits[maze, policy]))
+    walls, shades = (
+        trimmed(found.walls[maze], found.tiles.border),
+        shade_of(trimmed(found.visits[maze, policy], found.tiles.border)),
+    )
     height, width = walls.shape
-    cut = SIGHT - 1
+    start, goal, cut = found.tiles.start, found.tiles.goal, found.tiles.border
     where = f"{found.mazes[maze]}, {found.labels[policy]}"
     layers = [
         element("rect", width=width, height=height, fill=WALL),
@@ -224,8 +237,8 @@ def _svg(found: Walks, maze: int, policy: int) -> Html:
         *(_tiles(shades == i, colour) for i, colour in enumerate(SHADES) if (shades == i).any()),
         element(
             "circle",
-            cx=START[1] - cut + 0.5,
-            cy=START[0] - cut + 0.5,
+            cx=start[1] - cut + 0.5,
+            cy=start[0] - cut + 0.5,
             r=0.4,
             fill="#fff",
             stroke=START_COLOUR,
@@ -233,8 +246,8 @@ def _svg(found: Walks, maze: int, policy: int) -> Html:
         ),
         element(
             "rect",
-            x=GOAL[1] - cut + 0.12,
-            y=GOAL[0] - cut + 0.12,
+            x=goal[1] - cut + 0.12,
+            y=goal[0] - cut + 0.12,
             width=0.76,
             height=0.76,
             fill=GOAL_COLOUR,

@@ -1,14 +1,12 @@
-"""How an environment looks: a scene turns the states so far into one flat picture.
+"""How what an environment's `view()` says is painted: states so far to one flat picture.
 
-A scene is one function `(params, usual) -> view`, where `params` are the changed parameters,
-`usual` those of training, and `view(past)` draws the last of the states (t + 1, ...). A new one is
-such a function and a line in `SCENES`. Pictures are plain polygons in painter's order, in metres
-around a camera that follows the body; nothing here knows matplotlib.
+Pictures are plain polygons, later ones over earlier ones, in metres around a camera that follows
+the body; nothing here knows matplotlib, or an environment by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -18,12 +16,8 @@ import jax
 import numpy as np
 
 from slackline.drawing.sheet import COLOURS, FREE, GRID, INK, QUIET, WALL
-from slackline.envs.acrobot import Acrobot
 from slackline.envs.api import Env, Params, State
-from slackline.envs.cartpole import CartPole
-from slackline.envs.impaired import Impaired
-from slackline.envs.maze import GOAL, SIGHT, START, Maze
-from slackline.envs.pendulum import Pendulum
+from slackline.envs.view import Body, Bones, Box, Mechanism, Rod, Role, Tiles
 from slackline.errors import SlacklineError
 from slackline.watch.geometry import Camera, box, capsule, disc, looking, rotate
 
@@ -74,25 +68,19 @@ class Picture:
         self.add(outline, fill, mix(fill, INK, 0.55))
 
 
-View = Callable[[State], Picture]
-Scene = Callable[[Any, Any], View]
+Painter = Callable[[State], Picture]
+"""The states so far (t + 1, ...) to the picture of the last of them."""
 
 
-def view_of(env: Env, params: Params, usual: Params) -> View:
-    """How this environment is drawn, or an error that names those that can be."""
-    if isinstance(env, Impaired):
-        inside = view_of(env.env, params.inner, usual.inner)
-        return lambda past: inside(past.inner)
-    for kind, scene in SCENES.items():
-        if isinstance(env, kind):
-            return scene(params, usual)
-    if hasattr(env, "bones") and hasattr(env, "pose"):
-        return body(env, params, usual)
-    known = ", ".join(kind.__name__ for kind in SCENES)
-    raise SlacklineError(
-        f"{type(env).__name__} has no scene to watch it in; "
-        f"{known} and every environment with bones() and pose() have one"
-    )
+def painter_of(env: Env, params: Params, usual: Params) -> Painter:
+    """How an environment with changed parameters is drawn; `usual` are those of training."""
+    view = env.view()
+    if view is None:
+        raise SlacklineError(
+            f"{type(env).__name__} has no view() to watch it by (slackline.envs.view)"
+        )
+    paint = KINDS[type(view.scene)](view.scene, view.unwrap(params), view.unwrap(usual))
+    return lambda past: paint(view.unwrap(past))
 
 
 @lru_cache(maxsize=4096)
@@ -111,11 +99,6 @@ def changed_fields(params: Any, usual: Any) -> set[str]:
     """The fields in which two NamedTuples of numbers differ."""
     pairs = zip(params._fields, params, usual, strict=True)
     return {name for name, a, b in pairs if not np.array_equal(a, b)}
-
-
-def tint(changed: set[str], *fields: str, usual: str = BODY) -> str:
-    """The accent where one of these fields was changed."""
-    return ACCENT if changed & set(fields) else usual
 
 
 def metres(distance: float) -> str:
@@ -139,16 +122,16 @@ class Posed(NamedTuple):
     """Which are not as in training, (G,)."""
 
 
-def body(env: Any, params: Any, usual: Any) -> View:
+def body(scene: Body, params: Any, usual: Any) -> Painter:
     """A robot of capsules, its true sizes, what was changed in the accent colour."""
-    bones, normal = env.bones(params), env.bones(usual)
-    changed = changed_bones(bones, normal)
+    bones = scene.bones(params)
+    changed = changed_bones(bones, scene.bones(usual))
     planar = np.ptp(np.concatenate([bones.start[:, 1], bones.end[:, 1]])) < 1e-6
     draw = from_the_side if planar else in_perspective
 
-    def view(past: State) -> Picture:
-        begin = np.asarray(env.pose(jax.tree.map(lambda leaf: leaf[0], past))[0])
-        pos, rot = map(np.asarray, env.pose(now(past)))
+    def paint(past: State) -> Picture:
+        begin = np.asarray(scene.pose(jax.tree.map(lambda leaf: leaf[0], past))[0])
+        pos, rot = map(np.asarray, scene.pose(now(past)))
         start, end = (
             pos[bones.link] + rotate(rot[bones.link], ends) for ends in (bones.start, bones.end)
         )
@@ -157,10 +140,10 @@ def body(env: Any, params: Any, usual: Any) -> View:
         picture.note = metres(pos[0, 0] - begin[0, 0])
         return picture
 
-    return view
+    return paint
 
 
-def changed_bones(bones: Any, normal: Any) -> np.ndarray:
+def changed_bones(bones: Bones, normal: Bones) -> np.ndarray:
     """Which capsules are thicker, thinner, longer or elsewhere than in training, (G,)."""
     same = np.isclose(bones.radius, normal.radius)
     for ours, theirs in ((bones.start, normal.start), (bones.end, normal.end)):
@@ -261,114 +244,83 @@ def shadow(picture: Picture, camera: Camera, posed: Posed) -> None:
             picture.add(camera.project(on_ground)[0], colour)
 
 
-# The classic environments
+# Mechanisms in a plane
+
+LOOKS: dict[Role, tuple[str, str | None]] = {
+    "ground": (mix(GRID, INK, 0.3), ""),
+    "stop": (QUIET, ""),
+    "goal": (mix(COLOURS[3], SKY, 0.3), ""),
+    "target": (SKY, mix(GRID, INK, 0.3)),
+    "wheel": (QUIET, None),
+    "joint": (SKY, None),
+    "far": (mix(BODY, SKY, FAR), None),
+    "near": (mix(BODY, SKY, NEAR), None),
+}
+"""Fill and edge by role; None: an edge in a darker shade of the fill."""
+MARKED = {"far": mix(ACCENT, SKY, FAR), "near": mix(ACCENT, SKY, NEAR)}
+"""The fill of a part that was changed."""
 
 
-def cartpole(params: Any, usual: Any) -> View:
-    """A cart on its rail between the two stops, and its pole."""
-    changed = changed_fields(params, usual)
-    stop = float(params.max_position)
-
-    def view(past: State) -> Picture:
-        state = now(past)
-        x, angle = float(state.position), float(state.angle)
-        picture = Picture((-2.9, -0.5, 2.9, 2.5))
-        picture.add(box(-stop, -0.03, stop, 0.03), mix(GRID, INK, 0.3))
-        for end in (-stop, stop):
-            picture.add(box(end - 0.04, -0.16, end + 0.04, 0.16), QUIET)
-        cart, pole = tint(changed, "cart_mass", "force"), tint(changed, "pole_mass", "length")
-        for side in (-0.22, 0.22):
-            picture.solid(disc(np.array([x + side, 0.08]), 0.09), QUIET)
-        picture.solid(box(x - 0.4, 0.1, x + 0.4, 0.42), mix(cart, SKY, FAR))
-        hinge = np.array([x, 0.42])
-        tip = hinge + 2.0 * float(params.length) * np.array([np.sin(angle), np.cos(angle)])
-        picture.solid(capsule(hinge, tip, 0.055), mix(pole, SKY, NEAR))
-        picture.solid(disc(hinge, 0.05), SKY)
-        return picture
-
-    return view
-
-
-def pendulum(params: Any, usual: Any) -> View:
-    """A rod on a pivot; the ring is where its tip should be."""
-    changed = changed_fields(params, usual)
-    length = float(params.length)
-
-    def view(past: State) -> Picture:
-        angle = float(now(past).angle)
-        picture = Picture((-1.9, -1.75, 1.9, 1.75))
-        picture.add(disc(np.array([0.0, length]), 0.15), SKY, mix(GRID, INK, 0.3))
-        # Gymnasium counts the angle against the clock from upright.
-        tip = length * np.array([-np.sin(angle), np.cos(angle)])
-        rod = tint(changed, "mass", "length")
-        picture.solid(capsule(np.zeros(2), tip, 0.1), mix(rod, SKY, NEAR))
-        picture.solid(disc(np.zeros(2), 0.05), SKY)
-        return picture
-
-    return view
-
-
-def acrobot(params: Any, usual: Any) -> View:
-    """Two links below a pivot and the line to be reached."""
+def mechanism(scene: Mechanism, params: Any, usual: Any) -> Painter:
+    """What was changed in the accent colour."""
     changed = changed_fields(params, usual)
 
-    def view(past: State) -> Picture:
-        state = now(past)
-        first = float(state.angle_1)
-        second = first + float(state.angle_2)
-        picture = Picture((-2.4, -2.25, 2.4, 2.25))
-        picture.add(box(-2.4, 0.985, 2.4, 1.015), mix(COLOURS[3], SKY, 0.3))
-        links = tint(changed, "mass", "length", "inertia", "centre")
-        # The end is judged with links of one metre, whatever their length is in the dynamics.
-        elbow = np.array([np.sin(first), -np.cos(first)])
-        tip = elbow + np.array([np.sin(second), -np.cos(second)])
-        picture.solid(capsule(np.zeros(2), elbow, 0.11), mix(links, SKY, FAR))
-        picture.solid(capsule(elbow, tip, 0.09), mix(links, SKY, NEAR))
-        for joint in (np.zeros(2), elbow):
-            picture.solid(disc(joint, 0.05), SKY)
+    def paint(past: State) -> Picture:
+        picture = Picture(scene.window)
+        for role, shape, fields in scene.parts(params, now(past)):
+            fill, edge = LOOKS[role]
+            if changed & set(fields):
+                fill = MARKED[role]
+            outline = box(*shape) if isinstance(shape, Box) else rod(shape)
+            picture.add(outline, fill, mix(fill, INK, 0.55) if edge is None else edge)
         return picture
 
-    return view
+    return paint
 
 
-def maze(params: Any, usual: Any) -> View:
-    """The corridor lying on its side, its walls, and the way walked so far."""
-    walls, changed = np.asarray(params.walls), np.asarray(params.walls) != np.asarray(usual.walls)
-    cut = SIGHT - 1
-    height, width = walls.shape
+def rod(shape: Rod) -> np.ndarray:
+    return capsule(np.array(shape.start), np.array(shape.end), shape.radius)
+
+
+# Grids
+
+
+def tiles(scene: Tiles, params: Any, usual: Any) -> Painter:
+    """The grid lying on its side, its walls, and the way walked so far."""
+    walls, before = np.asarray(scene.walls(params)), np.asarray(scene.walls(usual))
+    cut, (height, width) = scene.border, walls.shape
 
     def place(row: float, column: float) -> np.ndarray:
         return np.array([row - cut + 0.5, width - 1 - column - cut + 0.5])
 
-    def tiles() -> Iterator[Shape]:
-        for row, column in np.argwhere(walls):
-            colour = ACCENT if changed[row, column] else WALL
-            x, y = place(row, column)
-            yield Shape(box(x - 0.5, y - 0.5, x + 0.5, y + 0.5), colour)
+    def square(row: int, column: int, half: float = 0.5) -> np.ndarray:
+        x, y = place(row, column)
+        return box(x - half, y - half, x + half, y + half)
 
-    fixed = list(tiles())
+    fixed = [
+        Shape(square(*at), ACCENT if walls[tuple(at)] != before[tuple(at)] else WALL)
+        for at in np.argwhere(walls)
+    ]
 
-    def view(past: State) -> Picture:
+    def paint(past: State) -> Picture:
         picture = Picture((0.0, 0.0, height - 2.0 * cut, width - 2.0 * cut))
         picture.add(box(*picture.window), FREE)
         picture.shapes += fixed
-        picture.add(disc(place(*START), 0.3), COLOURS[3])
-        x, y = place(*GOAL)
-        picture.add(box(x - 0.38, y - 0.38, x + 0.38, y + 0.38), COLOURS[3])
-        way = [place(r, c) for r, c in zip(past.row, past.column, strict=True)]
+        picture.add(disc(place(*scene.start), 0.3), COLOURS[3])
+        picture.add(square(*scene.goal, half=0.38), COLOURS[3])
+        way = [place(r, c) for r, c in zip(*scene.place(past), strict=True)]
         for a, b in pairwise(way):
             if (a != b).any():
                 picture.add(capsule(a, b, 0.13), mix(BODY, SKY, FAR))
         picture.solid(disc(way[-1], 0.32), mix(BODY, SKY, NEAR))
         return picture
 
-    return view
+    return paint
 
 
-SCENES: dict[type, Scene] = {
-    CartPole: cartpole,
-    Acrobot: acrobot,
-    Pendulum: pendulum,
-    Maze: maze,
+KINDS: dict[type, Callable[[Any, Any, Any], Painter]] = {
+    Mechanism: mechanism,
+    Body: body,
+    Tiles: tiles,
 }
-"""By the environment's class; one with `bones` and `pose` needs no line here."""
+"""How each kind of scene is painted."""

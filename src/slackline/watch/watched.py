@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from slackline.bench.stats import decimals
 from slackline.drawing.labels import labels_of
-from slackline.envs.impaired import Impaired
+from slackline.envs.api import Env, Params
 from slackline.errors import require_count
 from slackline.subspace import Subspace
 from slackline.suites.recorded import home_of
 from slackline.suites.suite import TRAIN, Variation
 from slackline.watch.rollout import Episodes, run_episodes
-from slackline.watch.scenes import SKY, Picture, Shape, View, mix, view_of
+from slackline.watch.scenes import SKY, Painter, Picture, Shape, mix, painter_of
 
 ENDED = 0.5
 """How far a policy whose episode is over fades."""
@@ -39,7 +38,7 @@ class Watched:
     labels: tuple[str, ...]
     """What tells a policy from the others, (K,)."""
     episodes: Episodes
-    view: View
+    paint: Painter
     steps: int
     """How many steps to show, from the start."""
     seconds: float | None = None
@@ -72,7 +71,7 @@ class Watched:
 
     def picture(self, policy: int, step: int) -> Picture:
         """A policy after `step` steps; faded once its episode is over."""
-        picture = self.view(self.episodes.past(policy, step))
+        picture = self.paint(self.episodes.past(policy, step))
         return faded(picture) if self.over(policy, step) else picture
 
     def over(self, policy: int, step: int) -> bool:
@@ -135,7 +134,7 @@ def watch(
     env = suite.jax_env
     usual = env.default_params()
     params = variation.apply(usual)
-    view = view_of(env, params, usual)
+    paint = painter_of(env, params, usual)
     return Watched(
         title=f"{suite.title}, {variation.name}",
         change=variation.description,
@@ -143,7 +142,7 @@ def watch(
         who=f"{subspace.method.title}, seed {subspace.seed}",
         labels=labels_of(subspace.method.latent, zs),
         episodes=run_episodes(subspace, variation, zs),
-        view=view,
+        paint=paint,
         steps=steps,
         seconds=step_seconds(env, params),
         scale=suite.display_scale,
@@ -151,12 +150,7 @@ def watch(
     )
 
 
-def step_seconds(env: Any, params: Any) -> float | None:
+def step_seconds(env: Env, params: Params) -> float | None:
     """Simulated seconds of one step, or None where time is only counted."""
-    if isinstance(env, Impaired):
-        return step_seconds(env.env, params.inner)
-    if hasattr(params, "time_step"):
-        return float(params.time_step)
-    if hasattr(params, "sys"):
-        return float(params.sys.opt.timestep) * env.frames[env.backend]
-    return None
+    view = env.view()
+    return None if view is None or view.seconds is None else view.seconds(view.unwrap(params))
