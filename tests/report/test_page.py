@@ -18,9 +18,10 @@ from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
 from slackline.report.charts import NUM_COLOURS, colour_index
-from slackline.report.figures import differing_preferences, draw_figures
+from slackline.report.figures import draw_figures
 from slackline.report.markup import Html, asset, element, script_json
 from slackline.report.page import best_of, write_page
+from slackline.report.plates import differing_preferences
 from slackline.report.provenance import duration
 from slackline.report.results import Results, Selection, load_results
 from slackline.report.words import headline, verdict
@@ -369,11 +370,11 @@ def selection(*returns: float, error: float = 1.0) -> Selection:
 
 def test_picture_claims_a_preference_only_where_both_sides_lose() -> None:
     left, right = selection(100.0, 50.0), selection(50.0, 100.0)
-    assert differing_preferences({"a": left, "b": right}, seed=0)
-    assert not differing_preferences({"a": left, "b": left}, seed=0)
-    assert not differing_preferences({"a": left, "b": selection(99.0, 100.0)}, seed=0)
+    assert differing_preferences([left, right], seed=0)
+    assert not differing_preferences([left, left], seed=0)
+    assert not differing_preferences([left, selection(99.0, 100.0)], seed=0)
     noisy = selection(50.0, 100.0, error=30.0)
-    assert not differing_preferences({"a": left, "b": noisy}, seed=0)
+    assert not differing_preferences([left, noisy], seed=0)
 
 
 @pytest.mark.parametrize("method", ["single", "lop", "cop"])

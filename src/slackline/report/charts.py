@@ -1,221 +1,31 @@
-"""The page's charts: Plotly figures as plain dicts.
-
-Colours are names that page.js resolves from the style sheet ("@ink", "@c2", or "@c2/0.3" with an
-opacity), so that one figure serves the light and the dark page.
-"""
+"""The report's charts: what of the results they show."""
 
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 
 from slackline.bench.stats import decimals, summarise
-from slackline.methods.catalogue import BASELINE, CATALOGUE
+from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.method import Method
 from slackline.paper import paper_score
+from slackline.report.chart import Axis, Band, Bars, Chart, Diamonds, Line, Mark
 from slackline.report.results import RunResult, Selection, SuiteResult
-
-Figure = dict[str, Any]
+from slackline.report.words import in_a_sentence
 
 NUM_COLOURS = 10
 """Of the style sheet, and of `sheet.COLOURS`."""
-PATTERNS = ("", "/", "x", ".")
+NUM_PATTERNS = 4
 MAX_THIN_LINES = 24
 """More seeds than this are shown by their band alone."""
 MAX_POINTS = 400
 """Of a training curve."""
-TOP_LEGEND = {
-    "orientation": "h",
-    "x": 0,
-    "y": 1.02,
-    "yanchor": "bottom",
-    "traceorder": "normal",
-    "font": {"size": 12},
-}
 
 
 def colour_index(method: Method) -> int:
     """A method keeps its colour in every chart of every report."""
     return list(CATALOGUE).index(method.name) % NUM_COLOURS
-
-
-def scores_chart(result: SuiteResult, shots: int) -> Figure:
-    """Bars: fresh-episode score by variation and method; the paper's as open diamonds."""
-    names, digits = result.variations(shots), result.digits(shots)
-    methods = result.methods(shots)
-    bars, diamonds = [], []
-    for method in methods:
-        colour = f"@c{colour_index(method)}"
-        cells = [summarise(column) for column in result.matrix(method.name, shots).T]
-        words = [
-            f"{c.mean:.{digits}f} ± {c.std:.{digits}f} over {c.num_seeds} seeds" for c in cells
-        ]
-        shared = {"y": names, "orientation": "h", "offsetgroup": method.name}
-        bars.append(
-            shared
-            | {
-                "type": "bar",
-                "name": method.title,
-                "x": [c.mean for c in cells],
-                "marker": {"color": colour},
-                "error_x": {
-                    "array": [c.std for c in cells],
-                    "color": "@ink",
-                    "thickness": 1.2,
-                    "width": 3,
-                },
-                "hovertext": [
-                    f"{method.title} on {n}<br>{w}" for n, w in zip(names, words, strict=True)
-                ],
-                "hoverinfo": "text",
-            }
-        )
-        paper = [paper_score(result.suite.name, method, name, shots) for name in names]
-        if any(paper):
-            diamonds.append(
-                shared
-                | {
-                    "type": "scatter",
-                    "mode": "markers",
-                    "name": f"{method.title}, the paper's",
-                    "x": [cell and cell.mean for cell in paper],
-                    "marker": {
-                        "symbol": "diamond-open",
-                        "size": 9,
-                        "color": "@ink",
-                        "line": {"width": 1.8},
-                    },
-                    "hovertext": [
-                        cell and f"the paper's {method.title} on {name}<br>{cell}"
-                        for name, cell in zip(names, paper, strict=True)
-                    ],
-                    "hoverinfo": "text",
-                    "showlegend": False,
-                }
-            )
-    height = 56 + len(names) * (16 + (20 if len(methods) <= 3 else 13) * len(methods))
-    layout = {
-        "barmode": "group",
-        "scattermode": "group",
-        "bargap": 0.28,
-        "height": max(height, 150),
-        "showlegend": False,
-        "margin": {"t": 8, "r": 16, "b": 44, "l": 8},
-        "xaxis": {"title": {"text": "return on fresh episodes"}, "rangemode": "tozero"},
-        "yaxis": {"autorange": "reversed", "automargin": True, "showgrid": False},
-    }
-    return {"data": bars + diamonds, "layout": layout}
-
-
-def return_range(result: SuiteResult, method: Method, shots: int) -> list[float]:
-    """One y range for all variations, so that the panels compare at a glance."""
-    names = result.variations(shots)
-    values = [result.selection(method.name, name, shots).returns for name in names]
-    values += [m.mean(axis=0) for m in [single_matrix(result, shots)] if m is not None]
-    flat = np.concatenate([v[np.isfinite(v)] for v in values])
-    if not flat.size:
-        return [0.0, 1.0]
-    low, high = float(flat.min()), float(flat.max())
-    pad = 0.06 * (high - low or abs(high) or 1.0)
-    return [low - pad, high + pad]
-
-
-def single_matrix(result: SuiteResult, shots: int) -> np.ndarray | None:
-    """The single policy's scores, the reference of many charts."""
-    measured = {method.name for method in result.methods(shots)}
-    return result.matrix(BASELINE, shots) if BASELINE in measured else None
-
-
-def single_mean(result: SuiteResult, variation: str, shots: int) -> float | None:
-    matrix = single_matrix(result, shots)
-    if matrix is None:
-        return None
-    return float(matrix[:, result.variations(shots).index(variation)].mean())
-
-
-def selection_chart(
-    result: SuiteResult, method: Method, variation: str, shots: int, y_range: list[float]
-) -> Figure:
-    """Return against z on one variation: thin lines are seeds, diamonds their choices."""
-    found, digits = result.selection(method.name, variation, shots), result.digits(shots)
-    colour = colour_index(method)
-    data = [*_seed_traces(found, colour, digits), _mean_trace(found, colour, digits)]
-    single = single_mean(result, variation, shots)
-    if single is not None:
-        data.append(_reference_trace(found, single, digits))
-    data.append(_choice_trace(found, colour, digits))
-    is_line = found.axis_title == "z"
-    layout = {
-        "height": 220,
-        "showlegend": False,
-        "margin": {"t": 8, "r": 10, "b": 40, "l": 44},
-        "xaxis": {
-            "title": {"text": found.axis_title, "standoff": 4},
-            "range": _padded(found.positions),
-            **({"tickvals": [0, 0.25, 0.5, 0.75, 1]} if is_line else {"nticks": 8}),
-        },
-        "yaxis": {"range": y_range, "nticks": 5},
-    }
-    return {"data": data, "layout": layout}
-
-
-def _padded(positions: np.ndarray) -> list[float]:
-    low, high = float(positions.min()), float(positions.max())
-    pad = 0.05 * (high - low or 1.0)
-    return [low - pad, high + pad]
-
-
-def _seed_traces(found: Selection, colour: int, digits: int) -> list[Figure]:
-    """Seeds joined up along a line; for unrelated candidates, as dots."""
-    if len(found.seeds) > MAX_THIN_LINES or len(found.seeds) == 1:
-        return []
-    mode = "lines" if found.axis_title == "z" else "markers"
-    return [
-        {
-            "type": "scatter",
-            "mode": mode,
-            "x": found.positions.tolist(),
-            "y": row.tolist(),
-            "line": {"color": f"@c{colour}/0.5", "width": 1},
-            "marker": {"color": f"@c{colour}/0.5", "size": 4},
-            "hovertext": [
-                f"seed {seed}, {place}: {value:.{digits}f}"
-                for place, value in zip(places(found), row, strict=True)
-            ],
-            "hoverinfo": "text",
-        }
-        for seed, row in zip(found.seeds, found.returns, strict=True)
-    ]
-
-
-def places(found: Selection) -> list[str]:
-    """Each candidate in words: "z = 0.33", or its number and its whole z."""
-    if found.axis_title == "z":
-        return [f"z = {x:.2f}" for x in found.positions]
-    return [
-        f"candidate {i}" + (f" ({', '.join(f'{x:.2f}' for x in z)})" if 0 < len(z) <= 4 else "")
-        for i, z in enumerate(found.zs)
-    ]
-
-
-def _mean_trace(found: Selection, colour: int, digits: int) -> Figure:
-    mean = mean_over_seeds(found.returns)
-    over = f"mean of {len(found.seeds)} seeds" if len(found.seeds) > 1 else f"seed {found.seeds[0]}"
-    return {
-        "type": "scatter",
-        "mode": "lines+markers" if found.axis_title == "z" else "markers",
-        "x": found.positions.tolist(),
-        "y": mean.tolist(),
-        "line": {"color": f"@c{colour}", "width": 2.6},
-        "marker": {"color": f"@c{colour}", "size": 6 if len(mean) <= 40 else 3},
-        "hovertext": [
-            f"{place}: {over} {value:.{digits}f}"
-            for place, value in zip(places(found), mean, strict=True)
-        ],
-        "hoverinfo": "text",
-    }
 
 
 def mean_over_seeds(values: np.ndarray) -> np.ndarray:
@@ -225,105 +35,295 @@ def mean_over_seeds(values: np.ndarray) -> np.ndarray:
         return np.nanmean(values, axis=0)
 
 
-def _reference_trace(found: Selection, single: float, digits: int) -> Figure:
-    low, high = _padded(found.positions)
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "x": [low, *found.positions.tolist(), high],
-        "y": [single] * (len(found.zs) + 2),
-        "line": {"color": "@c0", "width": 1.8, "dash": "dash"},
-        "hovertext": f"single policy: {single:.{digits}f} on fresh episodes",
-        "hoverinfo": "text",
-    }
+# Scores
 
 
-def _choice_trace(found: Selection, colour: int, digits: int) -> Figure:
-    picked = found.returns[np.arange(len(found.seeds)), found.chosen]
-    labels = places(found)
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": found.positions[found.chosen].tolist(),
-        "y": picked.tolist(),
-        "marker": {
-            "symbol": "diamond",
-            "size": 9,
-            "color": "@surface",
-            "line": {"color": f"@c{colour}", "width": 1.8},
-        },
-        "hovertext": [
-            f"seed {seed} chose {labels[k]}<br>selection return {value:.{digits}f}"
-            for seed, k, value in zip(found.seeds, found.chosen, picked, strict=True)
-        ],
-        "hoverinfo": "text",
-        "cliponaxis": False,
-    }
+def scores_chart(result: SuiteResult, shots: int) -> Chart:
+    """Bars: fresh-episode score by variation and method; the paper's as open diamonds."""
+    names, methods = result.variations(shots), result.methods(shots)
+    bars = [_score_bars(result, method, shots) for method in methods]
+    papers = [_paper_diamonds(result, method, shots) for method in methods]
+    return Chart(
+        marks=(*bars, *filter(None, papers)),
+        x=Axis(names=tuple(names)),
+        y=Axis("return on fresh episodes", from_zero=True),
+        label=f"Bar chart of the score on {len(names)} variations of {result.suite.title}, "
+        f"K = {shots}. The table below holds its numbers.",
+        height=max(56 + len(names) * (16 + (20 if len(methods) <= 3 else 13) * len(methods)), 150),
+        whiskers="± standard deviation over seeds",
+    )
 
 
-def chosen_chart(result: SuiteResult, method: Method, shots: int) -> Figure:
+def _score_bars(result: SuiteResult, method: Method, shots: int) -> Bars:
+    names, digits = result.variations(shots), result.digits(shots)
+    cells = [summarise(column) for column in result.matrix(method.name, shots).T]
+    return Bars(
+        x=range(len(names)),
+        y=[cell.mean for cell in cells],
+        colour=colour_index(method),
+        label=method.title,
+        hover=tuple(
+            f"{method.title} on {name}\n{cell.shown(digits)} over {cell.num_seeds} seeds"
+            for name, cell in zip(names, cells, strict=True)
+        ),
+        errors=[cell.std for cell in cells] if cells[0].num_seeds > 1 else None,
+        group=method.name,
+    )
+
+
+def _paper_diamonds(result: SuiteResult, method: Method, shots: int) -> Diamonds | None:
+    names = result.variations(shots)
+    cells = [paper_score(result.suite.name, method, name, shots) for name in names]
+    if not any(cells):
+        return None
+    return Diamonds(
+        x=range(len(names)),
+        y=[cell.mean if cell else np.nan for cell in cells],
+        colour=None,
+        label="the paper’s",
+        hover=tuple(
+            f"the paper's {method.title} on {name}\n{cell}" if cell else ""
+            for name, cell in zip(names, cells, strict=True)
+        ),
+        group=method.name,
+    )
+
+
+# Return against z
+
+
+def selection_charts(
+    result: SuiteResult, method: Method, shots: int, seed: int | None = None
+) -> list[Chart]:
+    """Return against z, a chart a variation, all of one scale.
+
+    Bold is the mean over seeds, or one seed with its choice; the other seeds are thin.
+    """
+    span = return_span(result, method, shots)
+    names = result.variations(shots)
+    return [selection_chart(result, method, name, shots, span, seed) for name in names]
+
+
+def return_span(result: SuiteResult, method: Method, shots: int) -> tuple[float, float]:
+    """One scale for all variations, so that they compare at a glance."""
+    names = result.variations(shots)
+    values = [result.selection(method.name, name, shots).returns.ravel() for name in names]
+    if baseline := result.baseline(shots):
+        values.append(result.matrix(baseline.name, shots).mean(axis=0))
+    flat = np.concatenate(values)
+    flat = flat[np.isfinite(flat)]
+    return _padded(flat, 0.06) if flat.size else (0.0, 1.0)
+
+
+def _padded(values: np.ndarray, share: float) -> tuple[float, float]:
+    low, high = float(values.min()), float(values.max())
+    pad = share * (high - low or abs(high) or 1.0)
+    return low - pad, high + pad
+
+
+def selection_chart(
+    result: SuiteResult,
+    method: Method,
+    variation: str,
+    shots: int,
+    span: tuple[float, float],
+    seed: int | None,
+) -> Chart:
+    found, digits = result.selection(method.name, variation, shots), result.digits(shots)
+    colour, reference = colour_index(method), _reference(result, found, variation, shots, seed)
+    marks = (
+        *_seed_lines(found, colour, digits, seed),
+        _bold_line(found, colour, digits, seed),
+        *([reference] if reference else []),
+        _choices(found, colour, digits, seed),
+    )
+    return Chart(
+        marks=marks,
+        x=Axis(
+            "z" if found.on_a_line else "candidate",
+            "z: where on the line the policy lies" if found.on_a_line else "",
+            ticks=(0, 0.25, 0.5, 0.75, 1) if found.on_a_line else (),
+            span=_padded(found.positions, 0.05),
+        ),
+        y=Axis("", "return", span=span),
+        label=_selection_label(result, found, variation, shots),
+        height=220,
+        name=variation,
+        note=result.suite.variation(variation).description,
+    )
+
+
+def places(found: Selection) -> list[str]:
+    """Each candidate in words: "z = 0.33", or its number and its whole z."""
+    if found.on_a_line:
+        return [f"z = {x:.2f}" for x in found.positions]
+    return [
+        f"candidate {i}" + (f" ({', '.join(f'{x:.2f}' for x in z)})" if 0 < len(z) <= 4 else "")
+        for i, z in enumerate(found.zs)
+    ]
+
+
+def _seed_lines(found: Selection, colour: int, digits: int, bold: int | None) -> list[Line]:
+    """Seeds joined up along a line; for unrelated candidates, as dots."""
+    if len(found.seeds) == 1 or (bold is None and len(found.seeds) > MAX_THIN_LINES):
+        return []
+    return [
+        Line(
+            found.positions,
+            row,
+            colour,
+            "one seed" if bold is None else "the other seeds",
+            _hover(found, f"seed {seed}, {{}}: ", row, digits),
+            width=1.0,
+            opacity=0.5 if bold is None else 0.28,
+            dot=0.0 if found.on_a_line else 4.0,
+            joined=found.on_a_line,
+        )
+        for seed, row in zip(found.seeds, found.returns, strict=True)
+        if seed != bold
+    ]
+
+
+def _hover(found: Selection, words: str, values: np.ndarray, digits: int) -> tuple[str, ...]:
+    return tuple(
+        f"{words.format(place)}{value:.{digits}f}"
+        for place, value in zip(places(found), values, strict=True)
+    )
+
+
+def _bold_line(found: Selection, colour: int, digits: int, seed: int | None) -> Line:
+    several = len(found.seeds) > 1
+    if seed is None:
+        values, label = mean_over_seeds(found.returns), "mean over seeds" if several else "return"
+    else:
+        values = found.returns[found.seeds.index(seed)]
+        label = "one training run" if several else "the training run"
+    over = f"mean of {len(found.seeds)} seeds" if several else f"seed {found.seeds[0]}"
+    return Line(
+        found.positions,
+        values,
+        colour,
+        label,
+        _hover(found, f"{{}}: {over} ", values, digits),
+        width=2.6,
+        dot=6.0 if len(values) <= 40 else 3.0,
+        joined=found.on_a_line,
+    )
+
+
+def _reference(
+    result: SuiteResult, found: Selection, variation: str, shots: int, seed: int | None
+) -> Line | None:
+    """The baseline's score."""
+    baseline, score = result.baseline(shots), baseline_score(result, variation, shots)
+    if baseline is None or score is None:
+        return None
+    name, (low, high) = in_a_sentence(baseline), _padded(found.positions, 0.05)
+    return Line(
+        [low, *found.positions, high],
+        [score] * (len(found.zs) + 2),
+        colour_index(baseline),
+        f"{name}’s score" if seed is None else f"{name}, mean of seeds",
+        (f"{name}: {score:.{result.digits(shots)}f} on fresh episodes",),
+        width=1.8,
+        dashed=True,
+    )
+
+
+def baseline_score(result: SuiteResult, variation: str, shots: int) -> float | None:
+    """The single policy's mean score on a variation, if it was measured."""
+    baseline = result.baseline(shots)
+    if baseline is None:
+        return None
+    matrix = result.matrix(baseline.name, shots)
+    return float(matrix[:, result.variations(shots).index(variation)].mean())
+
+
+def _choices(found: Selection, colour: int, digits: int, bold: int | None) -> Diamonds:
+    shown = [i for i, seed in enumerate(found.seeds) if bold in (None, seed)]
+    kept = found.chosen[shown]
+    picked, labels = found.returns[shown, kept], places(found)
+    return Diamonds(
+        found.positions[kept],
+        picked,
+        colour,
+        "what a seed chose" if bold is None else "the z it chose",
+        tuple(
+            f"seed {found.seeds[i]} chose {labels[k]}\nselection return {value:.{digits}f}"
+            for i, k, value in zip(shown, kept, picked, strict=True)
+        ),
+        size=9.0 if bold is None else 13.0,
+        filled=True,
+    )
+
+
+def _selection_label(result: SuiteResult, found: Selection, name: str, shots: int) -> str:
+    digits, mean = result.digits(shots), mean_over_seeds(found.returns)
+    if not np.isfinite(mean).any():
+        return f"Return against z on {name}: nothing was measured."
+    best, beside = int(np.nanargmax(mean)), ""
+    baseline, score = result.baseline(shots), baseline_score(result, name, shots)
+    if baseline and score is not None:
+        beside = f"; the {in_a_sentence(baseline)} scores {score:.{digits}f}"
+    return (
+        f"Return against z on {name}: the mean over seeds is highest, {mean[best]:.{digits}f}, "
+        f"at {places(found)[best]}{beside}."
+    )
+
+
+# Which z was chosen
+
+
+def chosen_chart(result: SuiteResult, method: Method, shots: int) -> Chart:
     """How often each candidate was chosen, stacked by variation."""
     names = result.variations(shots)
     found = {name: result.selection(method.name, name, shots) for name in names}
-    first = next(iter(found.values()))
-    data = [_choice_bars(name, selection, i) for i, (name, selection) in enumerate(found.items())]
-    layout = {
-        "barmode": "stack",
-        "bargap": 0.12,
-        "height": 290 + 12 * len(names),
-        "showlegend": len(names) > 1,
-        "legend": TOP_LEGEND,
-        "margin": {"t": 8, "r": 12, "b": 44, "l": 56},
-        "xaxis": {
-            "title": {"text": first.axis_title, "standoff": 4},
-            "tickvals": first.positions.tolist() if len(first.zs) <= 12 else None,
-            "tickformat": ".2f" if first.axis_title == "z" else "d",
-            "automargin": True,
-        },
-        "yaxis": {"title": {"text": "times chosen"}, "tickformat": "d", "rangemode": "tozero"},
-    }
-    return {"data": data, "layout": layout}
+    first = found[names[0]]
+    ticks = tuple(first.positions) if len(first.zs) <= 12 else ()
+    return Chart(
+        marks=tuple(_choice_bars(name, found[name], i) for i, name in enumerate(names)),
+        x=Axis(first.axis_title, ticks=ticks, decimals=2 if first.on_a_line else 0),
+        y=Axis("times chosen", decimals=0, from_zero=True),
+        label=f"Stacked bar chart: how often each z was chosen with {method.title}, by variation.",
+        height=290 + 12 * len(names),
+        legend=len(names) > 1,
+    )
 
 
-def _choice_bars(name: str, found: Selection, index: int) -> Figure:
+def _choice_bars(name: str, found: Selection, index: int) -> Bars:
     counts = np.bincount(found.chosen, minlength=len(found.zs))
-    return {
-        "type": "bar",
-        "name": name,
-        "x": found.positions.tolist(),
-        "y": counts.tolist(),
-        "marker": {
-            "color": f"@c{(index + 2) % NUM_COLOURS}",
-            "line": {"color": "@surface", "width": 1},
-            "pattern": {
-                "shape": PATTERNS[index // NUM_COLOURS % len(PATTERNS)],
-                "fgcolor": "@surface",
-                "size": 6,
-            },
-        },
-        "hovertext": [
+    return Bars(
+        found.positions,
+        counts,
+        (index + 2) % NUM_COLOURS,
+        name,
+        tuple(
             f"{name}: {place} chosen by {count} of {len(found.seeds)} seeds"
             for place, count in zip(places(found), counts, strict=True)
-        ],
-        "hoverinfo": "text",
-    }
+        ),
+        pattern=index // NUM_COLOURS % NUM_PATTERNS,
+    )
 
 
-def training_chart(result: SuiteResult) -> Figure:
-    """Return against steps: mean over seeds, min to max as a band, seeds as thin lines."""
-    data = [trace for run in result.runs for trace in _training_traces(run, result.suite.digits)]
-    layout = {
-        "height": 380,
-        "showlegend": True,
-        "legend": TOP_LEGEND,
-        "margin": {"t": 8, "r": 12, "b": 44, "l": 62},
-        "xaxis": {
-            "title": {"text": "environment steps per seed", "standoff": 6},
-            "rangemode": "tozero",
-        },
-        "yaxis": {"title": {"text": "return while training"}},
-    }
-    return {"data": data, "layout": layout}
+# Training
+
+
+def training_chart(result: SuiteResult) -> Chart | None:
+    """Return against steps: mean over seeds, min to max as a band, seeds as thin lines.
+
+    None if no episode ended.
+    """
+    marks = [mark for run in result.runs for mark in _training_marks(run, result.suite.digits)]
+    methods = ", ".join(run.method.title for run in result.runs)
+    chart = Chart(
+        marks=tuple(marks),
+        x=Axis("environment steps per seed", from_zero=True, large=True),
+        y=Axis("return while training"),
+        label=f"Training curves: return against environment steps, {methods}.",
+        height=380,
+        legend=True,
+    )
+    return chart if marks else None
 
 
 def thinned_curve(run: RunResult) -> tuple[np.ndarray, np.ndarray]:
@@ -337,44 +337,24 @@ def thinned_curve(run: RunResult) -> tuple[np.ndarray, np.ndarray]:
     return np.array([steps[i : i + stride][-1] for i in starts]), np.array(means)
 
 
-def _training_traces(run: RunResult, digits: int | None) -> list[Figure]:
+def _training_marks(run: RunResult, digits: int | None) -> list[Mark]:
     steps, returns = thinned_curve(run)
     if not np.isfinite(returns).any():
         return []
-    colour, group = colour_index(run.method), {"legendgroup": run.folder}
-    seeds = run.config.seeds
-    quiet = group | {"type": "scatter", "mode": "lines", "hoverinfo": "skip", "showlegend": False}
-    traces: list[Figure] = []
-    some = np.isfinite(returns).any(axis=1)
-    if len(seeds) > 1:
-        x, kept = steps[some], returns[some]
-        band = np.concatenate([np.nanmax(kept, axis=1), np.nanmin(kept, axis=1)[::-1]])
-        outline = {"x": [*x.tolist(), *x[::-1].tolist()], "y": band.tolist()}
-        fill = {"fill": "toself", "fillcolor": f"@c{colour}/0.12", "line": {"width": 0}}
-        traces.append(quiet | outline | fill)
-    if 1 < len(seeds) <= MAX_THIN_LINES:
-        thin = {"line": {"color": f"@c{colour}/0.3", "width": 0.8}}
-        traces += [
-            quiet | thin | {"x": steps.tolist(), "y": column.tolist()} for column in returns.T
-        ]
-    mean, digits = mean_over_seeds(returns.T), decimals(returns, digits)
-    return [
-        *traces,
-        group
-        | {
-            "type": "scatter",
-            "mode": "lines",
-            "name": run.method.title,
-            "x": steps.tolist(),
-            "y": mean.tolist(),
-            "line": {"color": f"@c{colour}", "width": 2.4},
-            "hovertext": [
-                f"{run.method.title}<br>{int(step):,} steps: {_spread(value, row, digits)}"
-                for step, value, row in zip(steps, mean, returns, strict=True)
-            ],
-            "hoverinfo": "text",
-        },
-    ]
+    colour, group, marks = colour_index(run.method), run.folder, []
+    some, num_seeds = np.isfinite(returns).any(axis=1), returns.shape[1]
+    if num_seeds > 1:
+        low, high = (extreme(returns[some], axis=1) for extreme in (np.nanmin, np.nanmax))
+        marks.append(Band(steps[some], low, high, colour, group=group))
+    if 1 < num_seeds <= MAX_THIN_LINES:
+        thin = {"width": 0.8, "opacity": 0.3, "group": group}
+        marks += [Line(steps, column, colour, **thin) for column in returns.T]
+    mean, places = mean_over_seeds(returns.T), decimals(returns, digits)
+    hover = tuple(
+        f"{run.method.title}\n{int(step):,} steps: {_spread(value, row, places)}"
+        for step, value, row in zip(steps, mean, returns, strict=True)
+    )
+    return [*marks, Line(steps, mean, colour, run.method.title, hover, group=group)]
 
 
 def _spread(mean: float, row: np.ndarray, digits: int) -> str:

@@ -1,4 +1,4 @@
-"""The report's pictures as PNG files."""
+"""The report's pictures as PNG files: charts drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -8,22 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from slackline.bench.stats import summarise
 from slackline.drawing.sheet import COLOURS, DPI, INK, QUIET, WIDTH, new_figure, styled
-from slackline.methods.method import Method
-from slackline.paper import paper_score
-from slackline.report.charts import (
-    colour_index,
-    mean_over_seeds,
-    single_mean,
-    thinned_curve,
-)
-from slackline.report.results import Results, Selection, SuiteResult
+from slackline.report.chart import Axis, Bars, Chart, Diamonds, Line, Mark, Plate
+from slackline.report.plates import plates
+from slackline.report.results import Results, SuiteResult
 from slackline.report.trajectories import tiles_of, trajectories_png
 
 HATCHES = ("", "///", "xxx", "...")
-SURE = 3.0
-"""Standard errors by which a policy must be worse before a picture's title calls it worse."""
+POINTS, DOTS = 0.9, 0.67
+"""Points of a line and of a dot for a pixel on the page."""
+COLUMNS = 3
+"""Charts side by side."""
+LAYOUT = "constrained"
 
 
 def draw_figures(results: Results, folder: Path) -> list[Path]:
@@ -32,11 +28,9 @@ def draw_figures(results: Results, folder: Path) -> list[Path]:
     written = []
     with styled():
         for result in results.suites:
-            for name, draw in pictures(result).items():
-                figure = new_figure(WIDTH, 4.5, DPI, layout="constrained")
-                draw(figure, result)
-                written.append(folder / f"{result.suite.name}-{name}.png")
-                figure.savefig(written[-1])
+            for plate in plates(result):
+                written.append(folder / f"{result.suite.name}-{plate.name}.png")
+                draw_plate(plate).savefig(written[-1])
             written += draw_walks(result, folder)
     return written
 
@@ -56,16 +50,33 @@ def draw_walks(result: SuiteResult, folder: Path) -> list[Path]:
     ]
 
 
-def pictures(result: SuiteResult) -> dict[str, Any]:
-    """The pictures there is data for, by the end of their file name."""
-    shots, found = result.main_shots, {}
-    if result.variations(shots):
-        if result.adapting(shots):
-            found |= {"return-against-z": draw_return_against_z, "chosen-z": draw_chosen_z}
-        found["kshot"] = draw_scores
-    if any(np.isfinite(run.curve()[1]).any() for run in result.runs):
-        found["training"] = draw_training
-    return found
+def draw_plate(plate: Plate) -> Any:
+    """A figure of one chart, or of several in rows under common axes."""
+    charts, columns = plate.charts, min(COLUMNS, len(plate.charts))
+    rows = -(-len(charts) // columns)
+    figure = new_figure(WIDTH, 1.6 + 2.3 * rows if charts[0].name else 4.5, DPI, layout=LAYOUT)
+    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for i, (panel, chart) in enumerate(zip(panels.flat, charts, strict=False)):
+        draw_chart(panel, chart)
+        is_lowest = i + columns >= len(charts)
+        panel.tick_params(labelbottom=is_lowest)
+        panel.set_xlabel((chart.x.long_title or chart.x.title) if is_lowest else "")
+        panel.set_ylabel("" if i % columns else chart.y.long_title or chart.y.title)
+    for panel in panels.flat[len(charts) :]:
+        panel.set_axis_off()
+    draw_legend(figure, panels[0, 0], plate)
+    headed(figure, plate.title, plate.subtitle)
+    return figure
+
+
+def draw_legend(figure: Any, panel: Any, plate: Plate) -> None:
+    """In the order of the marks, which matplotlib has by kind."""
+    handles, labels = panel.get_legend_handles_labels()
+    drawn, wanted = dict(zip(labels, handles, strict=True)), list(plate.charts[0].labelled)
+    place: dict[str, Any] = {"loc": "outside lower center", "ncols": 5}
+    if plate.legend_title:
+        place = {"loc": "outside right upper", "title": plate.legend_title, "alignment": "left"}
+    figure.legend([drawn[label] for label in wanted], wanted, **place)
 
 
 def headed(figure: Any, title: str, subtitle: str) -> None:
@@ -73,7 +84,8 @@ def headed(figure: Any, title: str, subtitle: str) -> None:
     subtitle = fill(subtitle, 132)
     inches = 0.62 + 0.18 * (subtitle.count("\n") + 1)
     width, height = figure.get_size_inches()
-    figure.get_layout_engine().set(rect=(0.005, 0.005, 0.99, 1 - inches / height - 0.01))
+    room = (0.005, 0.005, 0.99, 1 - inches / height - 0.01)
+    figure.get_layout_engine().set(rect=room, hspace=0.07, wspace=0.03)
     left = 0.12 / width
     figure.text(left, 1 - 0.14 / height, title, size=16, weight="bold", va="top")
     figure.text(
@@ -81,236 +93,94 @@ def headed(figure: Any, title: str, subtitle: str) -> None:
     )
 
 
-# Return against z
+def draw_chart(panel: Any, chart: Chart) -> None:
+    """The marks, what stands above them, and the scales."""
+    groups = list(dict.fromkeys(m.group for m in chart.marks if isinstance(m, Bars) and m.group))
+    below = np.zeros(1)
+    for mark in chart.marks:
+        if isinstance(mark, Bars):
+            _bars(panel, mark, groups, below if not groups else np.zeros(1))
+            below = below + np.asarray(mark.y)
+            panel.grid(axis="x", visible=False)
+        elif isinstance(mark, Diamonds):
+            _diamonds(panel, mark, groups)
+        elif isinstance(mark, Line):
+            _line(panel, mark)
+        else:
+            area = {"color": tint(mark), "alpha": mark.opacity, "lw": 0}
+            panel.fill_between(mark.x, mark.low, mark.high, **area)
+    panel.set_title(chart.name, weight="bold", pad=6)
+    panel.set_title(chart.note, loc="right", size=9, color=QUIET, pad=6)
+    _scale(panel, "x", chart.x)
+    _scale(panel, "y", chart.y)
 
 
-def draw_return_against_z(figure: Any, result: SuiteResult) -> None:
-    """A panel a variation: one typical seed in bold, its choice marked, the other seeds thin."""
-    shots = result.main_shots
-    method, names = result.main_method(shots), result.variations(shots)
-    found = {name: result.selection(method.name, name, shots) for name in names}
-    seed = typical_seed(result, method, shots)
-    columns = min(3, len(names))
-    rows = -(-len(names) // columns)
-    figure.set_size_inches(WIDTH, 1.6 + 2.3 * rows)
-    figure.get_layout_engine().set(hspace=0.07, wspace=0.03)
-    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
-    for panel, name in zip(panels.flat, names, strict=False):
-        draw_selection(panel, found[name], seed, colour_index(method))
-        draw_reference(panel, single_mean(result, name, shots))
-        change = result.suite.variation(name).description
-        panel.set_title(name, weight="bold", pad=6)
-        panel.set_title(change, loc="right", size=9, color=QUIET, pad=6)
-    for panel in panels.flat[len(names) :]:
-        panel.set_axis_off()
-    first = found[names[0]]
-    for column, panel in enumerate(panels[-1]):
-        label_z(panels[rows - 2][column] if not panel.axison else panel, first)
-    for panel in panels[:, 0]:
-        panel.set_ylabel("return")
-    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-    headed(figure, selection_title(found, seed), selection_subtitle(result, method, shots, seed))
+def tint(mark: Mark) -> str:
+    return INK if mark.colour is None else COLOURS[mark.colour]
 
 
-def label_z(panel: Any, found: Selection) -> None:
-    panel.tick_params(labelbottom=True)
-    if found.axis_title == "z":
-        panel.set_xticks([0, 0.25, 0.5, 0.75, 1], ["0", "0.25", "0.5", "0.75", "1"])
-        panel.set_xlabel("z: where on the line the policy lies")
-    else:
-        panel.set_xlabel("candidate")
-
-
-def typical_seed(result: SuiteResult, method: Method, shots: int) -> int:
-    """The seed whose average score is the median (of an even number, the lower middle one)."""
-    seeds = result.selection(method.name, result.variations(shots)[0], shots).seeds
-    average = result.matrix(method.name, shots).mean(axis=1)
-    return seeds[int(np.argsort(average)[(len(average) - 1) // 2])]
-
-
-def draw_selection(panel: Any, found: Selection, seed: int, colour: int) -> None:
-    x, bold, tint = found.positions, found.seeds.index(seed), COLOURS[colour]
-    order = np.argsort(x)
-    label: str | None = "the other seeds"
-    for i, row in enumerate(found.returns):
-        if i != bold:
-            panel.plot(x[order], row[order], color=tint, alpha=0.28, lw=0.9, label=label)
-            label = None
-    row, k = found.returns[bold], found.chosen[bold]
-    label = "one training run" if len(found.seeds) > 1 else "the training run"
-    panel.plot(x[order], row[order], color=tint, lw=2.4, marker="o", ms=3.6, label=label)
+def _line(panel: Any, mark: Line) -> None:
+    order = np.argsort(mark.x, kind="stable")
     panel.plot(
-        x[k],
-        row[k],
-        "D",
-        ms=9,
-        mfc="white",
-        mec=tint,
-        mew=2.2,
-        ls="",
-        zorder=5,
-        label="the z it chose",
+        np.asarray(mark.x)[order],
+        np.asarray(mark.y)[order],
+        color=tint(mark),
+        alpha=mark.opacity,
+        lw=POINTS * mark.width,
+        ls="" if not mark.joined else (0, (5, 3)) if mark.dashed else "-",
+        marker="o" if mark.dot else "",
+        ms=DOTS * mark.dot,
+        label=mark.label or None,
     )
 
 
-def draw_reference(panel: Any, single: float | None) -> None:
-    if single is not None:
-        panel.axhline(
-            single, color=COLOURS[0], lw=1.6, ls=(0, (5, 3)), label="single policy, mean of seeds"
-        )
+def _diamonds(panel: Any, mark: Diamonds, groups: list[str]) -> None:
+    ground = "white" if mark.filled else "none"
+    look = {"mfc": ground, "mec": tint(mark), "mew": 1.6, "ms": DOTS * mark.size}
+    panel.plot(_beside(mark, groups), mark.y, "D", ls="", zorder=5, label=mark.label, **look)
 
 
-def selection_title(found: dict[str, Selection], seed: int) -> str:
-    """Say that the changes want different z's only where this run's episodes show it."""
-    if differing_preferences(found, seed):
-        return "One training run, many policies: different changes want a different z"
-    return "One training run, many policies: the return at every z tried"
-
-
-def differing_preferences(found: dict[str, Selection], seed: int) -> bool:
-    """Whether two variations each do surely worse with the other's z than with their own."""
-    selections = list(found.values())
-    return any(
-        surely_worse(a, b, seed) and surely_worse(b, a, seed)
-        for i, a in enumerate(selections)
-        for b in selections[:i]
+def _bars(panel: Any, mark: Bars, groups: list[str], below: np.ndarray) -> None:
+    if groups:
+        shape = {"width": 0.8 / len(groups) * 0.92}
+    else:
+        steps = np.diff(np.sort(mark.x))
+        shape = {"width": 0.85 * steps.min(initial=1.0), "ec": "white", "lw": 0.8}
+    panel.bar(
+        _beside(mark, groups),
+        mark.y,
+        bottom=np.broadcast_to(below, len(mark.y)),
+        color=tint(mark),
+        hatch=HATCHES[mark.pattern],
+        label=mark.label,
+        yerr=mark.errors,
+        error_kw={"ecolor": INK, "elinewidth": 1, "capsize": 2.5},
+        **shape,
     )
 
 
-def surely_worse(own: Selection, other: Selection, seed: int) -> bool:
-    """Whether on `own` the z chosen for `other` returns less, beyond the episodes' noise."""
-    i = own.seeds.index(seed)
-    mine, theirs = own.chosen[i], other.chosen[other.seeds.index(seed)]
-    gap = own.returns[i, mine] - own.returns[i, theirs]
-    return bool(gap > SURE * np.hypot(own.errors[i, mine], own.errors[i, theirs]) and gap > 0)
+def _beside(mark: Bars | Diamonds, groups: list[str]) -> np.ndarray:
+    """Where the marks of a group stand: groups side by side, around their names."""
+    x = np.asarray(mark.x, float)
+    if mark.group not in groups:
+        return x
+    return x + (groups.index(mark.group) - (len(groups) - 1) / 2) * 0.8 / len(groups)
 
 
-def selection_subtitle(result: SuiteResult, method: Method, shots: int, seed: int) -> str:
-    found = result.selection(method.name, result.variations(shots)[0], shots)
-    rows = result.scores.filter(method=method.name, shots=shots, phase="select")
-    episodes = rows["episode"].n_unique()
-    words = (
-        f"{method.title}, trained once on {result.suite.title}. Each panel changes one thing and "
-        f"tries the same {len(found.zs)} policies, {episodes} episodes each; nothing is retrained."
-    )
-    if len(found.seeds) == 1:
-        return words
-    bold = f"Bold: seed {seed}, the median of {len(found.seeds)} by average score"
-    return f"{words} {bold}; each seed is a training run of its own."
-
-
-# Which z was chosen
-
-
-def draw_chosen_z(figure: Any, result: SuiteResult) -> None:
-    """Stacked bars: how many seeds chose each candidate, by variation."""
-    shots = result.main_shots
-    method, names = result.main_method(shots), result.variations(shots)
-    panel = figure.subplots()
-    x = np.zeros(0)
-    below: np.ndarray | float = 0.0
-    for i, name in enumerate(names):
-        found = result.selection(method.name, name, shots)
-        x, counts = found.positions, np.bincount(found.chosen, minlength=len(found.zs))
-        width = 0.85 * (np.diff(np.sort(x)).min() if len(x) > 1 else 1.0)
-        hatch, tint = HATCHES[i // len(COLOURS) % len(HATCHES)], COLOURS[(i + 2) % len(COLOURS)]
-        panel.bar(x, counts, width, below, color=tint, hatch=hatch, ec="white", lw=0.8, label=name)
-        below = below + counts
-        panel.set_xlabel(found.axis_title)
-    if len(x) <= 12:
-        panel.set_xticks(x, [f"{value:.2f}".rstrip("0").rstrip(".") for value in x])
-    panel.set_ylabel("times chosen")
-    panel.yaxis.get_major_locator().set_params(integer=True)
-    panel.grid(axis="x", visible=False)
-    figure.legend(loc="outside right upper", title="changed environment", alignment="left")
-    headed(
-        figure,
-        f"Which of {len(x)} policies was kept",
-        f"{method.title} on {result.suite.title}, K = {shots}: "
-        "each seed chooses once for every changed environment; of ties, the first.",
-    )
-
-
-# Scores
-
-
-def draw_scores(figure: Any, result: SuiteResult) -> None:
-    """Grouped bars by variation, the average last; the paper's as open diamonds."""
-    shots = result.main_shots
-    methods, names = result.methods(shots), result.variations(shots)
-    panel = figure.subplots()
-    places, width = np.arange(len(names)), 0.8 / len(methods)
-    several = False
-    for i, method in enumerate(methods):
-        x = places + (i - (len(methods) - 1) / 2) * width
-        cells = [summarise(column) for column in result.matrix(method.name, shots).T]
-        several = several or cells[0].num_seeds > 1
-        means, stds = [c.mean for c in cells], [c.std for c in cells]
-        whiskers = {"ecolor": INK, "elinewidth": 1, "capsize": 2.5}
-        panel.bar(
-            x,
-            means,
-            width * 0.92,
-            color=COLOURS[colour_index(method)],
-            label=method.title,
-            yerr=stds if cells[0].num_seeds > 1 else None,
-            error_kw=whiskers,
-        )
-        draw_paper(panel, result, method, x, shots)
-    panel.set_xticks(places, names)
-    panel.tick_params(axis="x", labelrotation=30 if len(names) > 8 else 0)
-    panel.set_ylabel("return on fresh episodes")
-    panel.grid(axis="x", visible=False)
-    handles, labels = panel.get_legend_handles_labels()
-    unique = dict(sorted(zip(labels, handles, strict=True), key=lambda pair: "paper" in pair[0]))
-    figure.legend(list(unique.values()), list(unique), loc="outside lower center", ncols=5)
-    bars = " Bars: mean over seeds; whiskers: ± standard deviation." if several else " One seed."
-    budget = " / ".join(dict.fromkeys(f"{run.config.steps:,}" for run in result.runs))
-    headed(
-        figure,
-        f"{result.suite.title}, changed: the score after adapting",
-        f"K = {shots}, {budget} training steps per seed.{bars} Diamonds: the paper’s own.",
-    )
-
-
-def draw_paper(panel: Any, result: SuiteResult, method: Method, x: np.ndarray, shots: int) -> None:
-    names = result.variations(shots)
-    theirs = [paper_score(result.suite.name, method, name, shots) for name in names]
-    if any(theirs):
-        y = [np.nan if cell is None else cell.mean for cell in theirs]
-        panel.plot(
-            x, y, "D", ls="", ms=6, mfc="none", mec=INK, mew=1.3, zorder=4, label="the paper’s"
-        )
-
-
-# Training
-
-
-def draw_training(figure: Any, result: SuiteResult) -> None:
-    """Mean over seeds in bold, lowest to highest seed as a band, seeds thin."""
-    panel = figure.subplots()
-    for run in result.runs:
-        steps, returns = thinned_curve(run)
-        measured = np.isfinite(returns).any(axis=1)
-        steps, returns = steps[measured], returns[measured]
-        if not len(steps):
-            continue
-        tint = COLOURS[colour_index(run.method)]
-        if returns.shape[1] > 1:
-            low, high = np.nanmin(returns, axis=1), np.nanmax(returns, axis=1)
-            panel.fill_between(steps, low, high, color=tint, alpha=0.12, lw=0)
-            panel.plot(steps, returns, color=tint, alpha=0.3, lw=0.6)
-        panel.plot(steps, mean_over_seeds(returns.T), color=tint, lw=2.2, label=run.method.title)
-    panel.set_xlabel("environment steps per seed")
-    panel.set_ylabel("return while training")
-    panel.xaxis.set_major_formatter(lambda value, _: short_count(value))
-    panel.margins(x=0.01)
-    figure.legend(loc="outside lower center", ncols=4)
-    headed(
-        figure,
-        f"Learning the unchanged {result.suite.title}",
-        "Bold: mean over seeds. Thin: each seed. Shade: from the lowest seed to the highest.",
-    )
+def _scale(panel: Any, which: str, of: Axis) -> None:
+    axis = panel.xaxis if which == "x" else panel.yaxis
+    if of.names:
+        axis.set_ticks(range(len(of.names)), of.names)
+        panel.tick_params(axis=which, labelrotation=30 if len(of.names) > 8 else 0)
+    elif of.ticks:
+        axis.set_ticks(of.ticks, [f"{value:.2f}".rstrip("0").rstrip(".") for value in of.ticks])
+    elif of.decimals == 0:
+        axis.get_major_locator().set_params(integer=True)
+    if of.large:
+        axis.set_major_formatter(lambda value, _: short_count(value))
+        panel.margins(**{which: 0.01})
+    if of.span:
+        panel.set(**{f"{which}lim": of.span})
 
 
 def short_count(value: float) -> str:

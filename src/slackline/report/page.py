@@ -10,17 +10,13 @@ from slackline.bench.stats import summarise
 from slackline.io.files import write_output
 from slackline.methods.method import Method
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
+from slackline.report import plotly_charts
+from slackline.report.chart import Chart
 from slackline.report.charts import (
-    Figure,
     chosen_chart,
     colour_index,
-    mean_over_seeds,
-    places,
-    return_range,
     scores_chart,
-    selection_chart,
-    single_matrix,
-    single_mean,
+    selection_charts,
     training_chart,
 )
 from slackline.report.markup import Html, asset, element, fill, join, script_json, scroll_box
@@ -35,14 +31,25 @@ class Charts:
     """The figures of a page, each with the element it is drawn into."""
 
     def __init__(self) -> None:
-        self.figures: dict[str, Figure] = {}
+        self.figures: dict[str, plotly_charts.Figure] = {}
 
-    def add(self, figure: Figure, label: str) -> Html:
-        """Keep a figure; the label is what a screen reader says."""
+    def add(self, chart: Chart) -> Html:
+        """Keep a chart; its label is what a screen reader says."""
         name = f"chart-{len(self.figures)}"
-        self.figures[name] = figure
-        height = f"height:{figure['layout']['height']}px"
-        return element("div", id=name, class_="chart", role="img", aria_label=label, style=height)
+        self.figures[name] = plotly_charts.figure(chart)
+        height = f"height:{chart.height}px"
+        return element(
+            "div", id=name, class_="chart", role="img", aria_label=chart.label, style=height
+        )
+
+
+def legend(chart: Chart) -> Html:
+    """A chart's legend as the page's own text."""
+    items = [
+        element("li", element("span", class_=f"swatch {kind}", aria_hidden="true"), label)
+        for kind, label in plotly_charts.legend(chart)
+    ]
+    return element("ul", *items, class_="legend")
 
 
 def write_page(results: Results, out: Path) -> Path:
@@ -133,14 +140,15 @@ def shots_panel(result: SuiteResult, shots: int, charts: Charts) -> Html:
         return element(
             "p", f"No variation was measured for every method at K = {shots}.", class_="headline"
         )
+    scores = scores_chart(result, shots)
     return fill(
         "shots.html",
         shots=shots,
         headline=headline(result, shots),
         verdict=verdict(result, shots),
         cards=average_cards(result, shots),
-        legend=scores_legend(result, shots),
-        scores=charts.add(scores_chart(result, shots), scores_label(result, shots)),
+        legend=legend(scores),
+        scores=charts.add(scores),
         table=score_table(result, shots),
         conditions=conditions(result, shots),
         selection=selection_sections(result, shots, charts),
@@ -171,29 +179,6 @@ def average_cards(result: SuiteResult, shots: int) -> Html:
             )
         )
     return element("div", *cards, class_="cards")
-
-
-def scores_legend(result: SuiteResult, shots: int) -> Html:
-    items = [
-        element("li", swatch(f"square c{colour_index(method)}"), method.title)
-        for method in result.methods(shots)
-    ]
-    if result.runs and max(len(run.config.seeds) for run in result.runs) > 1:
-        items.append(element("li", swatch("whisker"), "± standard deviation over seeds"))
-    if has_paper(result, shots):
-        items.append(element("li", swatch("diamond"), "the paper’s"))
-    return element("ul", *items, class_="legend")
-
-
-def swatch(kind: str) -> Html:
-    return element("span", class_=f"swatch {kind}", aria_hidden="true")
-
-
-def scores_label(result: SuiteResult, shots: int) -> str:
-    return (
-        f"Bar chart of the score on {len(result.variations(shots))} variations of "
-        f"{result.suite.title}, K = {shots}. The table below holds its numbers."
-    )
 
 
 def has_paper(result: SuiteResult, shots: int) -> bool:
@@ -376,24 +361,16 @@ def selection_sections(result: SuiteResult, shots: int, charts: Charts) -> Html:
 
 
 def selection_section(result: SuiteResult, method: Method, shots: int, charts: Charts) -> Html:
-    y_range = return_range(result, method, shots)
-    panels = []
-    for name in result.variations(shots):
-        figure = selection_chart(result, method, name, shots, y_range)
-        drawn = charts.add(figure, selection_label(result, method, name, shots))
-        caption = element(
-            "figcaption",
-            element("b", name),
-            element("small", result.suite.variation(name).description),
-        )
-        panels.append(element("figure", caption, drawn))
-    label = f"Stacked bar chart: how often each z was chosen with {method.title}, by variation."
+    panels, drawn = [], selection_charts(result, method, shots)
+    for chart in drawn:
+        caption = element("figcaption", element("b", chart.name), element("small", chart.note))
+        panels.append(element("figure", caption, charts.add(chart)))
     return fill(
         "selection.html",
         explanation=selection_explanation(result, method, shots),
-        legend=selection_legend(result, method, shots),
+        legend=legend(drawn[0]),
         charts=join(*panels),
-        chosen=charts.add(chosen_chart(result, method, shots), label),
+        chosen=charts.add(chosen_chart(result, method, shots)),
     )
 
 
@@ -405,34 +382,6 @@ def selection_explanation(result: SuiteResult, method: Method, shots: int) -> st
         "environment. Returns are those of the selection episodes, so a peak may be partly luck; "
         "the table’s scores come from fresh ones. Each seed is a training run of its own, and its "
         "z need not mean what another seed’s z means."
-    )
-
-
-def selection_legend(result: SuiteResult, method: Method, shots: int) -> Html:
-    colour, several = colour_index(method), max(len(r.config.seeds) for r in result.runs) > 1
-    found = result.selection(method.name, result.variations(shots)[0], shots)
-    bold, thin = ("stroke", "thin") if found.axis_title == "z" else ("dot", "small dot")
-    items = [element("li", swatch(f"{bold} c{colour}"), "mean over seeds" if several else "return")]
-    if several:
-        items.append(element("li", swatch(f"{thin} c{colour}"), "one seed"))
-    items.append(element("li", swatch(f"diamond c{colour}"), "what a seed chose"))
-    if single_matrix(result, shots) is not None:
-        items.append(element("li", swatch("dash c0"), "single policy’s score"))
-    return element("ul", *items, class_="legend")
-
-
-def selection_label(result: SuiteResult, method: Method, name: str, shots: int) -> str:
-    """The panel in a sentence, for those who do not see it."""
-    found, digits = result.selection(method.name, name, shots), result.digits(shots)
-    mean = mean_over_seeds(found.returns)
-    if not np.isfinite(mean).any():
-        return f"Return against z on {name}: nothing was measured."
-    best = int(np.nanargmax(mean))
-    single = single_mean(result, name, shots)
-    beside = "" if single is None else f"; the single policy scores {single:.{digits}f}"
-    return (
-        f"Return against z on {name}: the mean over seeds is highest, {mean[best]:.{digits}f}, "
-        f"at {places(found)[best]}{beside}."
     )
 
 
@@ -465,8 +414,7 @@ def no_walks(run: RunResult) -> Html:
 
 
 def training_section(result: SuiteResult, charts: Charts) -> Html:
-    figure = training_chart(result)
-    if not figure["data"]:
+    chart = training_chart(result)
+    if chart is None:
         return element("p", "No episode ended during training, so there is no curve to draw.")
-    methods = ", ".join(run.method.title for run in result.runs)
-    return charts.add(figure, f"Training curves: return against environment steps, {methods}.")
+    return charts.add(chart)
