@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from fake_store import VARIATIONS, Store
 from plotly.offline import get_plotlyjs
@@ -19,11 +20,12 @@ from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
 from slackline.report.charts import NUM_COLOURS, colour_index
 from slackline.report.figures import draw_figures
-from slackline.report.markup import Html, asset, element, script_json
-from slackline.report.page import best_of, write_page
+from slackline.report.markup import asset
+from slackline.report.page import write_page
 from slackline.report.plates import differing_preferences
 from slackline.report.provenance import duration
 from slackline.report.results import Results, Selection, load_results
+from slackline.report.tables import best_of
 from slackline.report.words import headline, verdict
 
 
@@ -213,6 +215,60 @@ def test_hostile_strings_are_escaped(store: Store) -> None:
     assert "$title" in text
 
 
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&amp;{{ 7*7 }}"
+
+
+def test_hostile_names_are_escaped_everywhere(pair: Store, tmp_path: Path) -> None:
+    """Of suites, their variations and run folders: in text, attributes and charts."""
+    (result,) = load_results(pair.path).suites
+    changed = [replace(v, description=HOSTILE) for v in result.suite.variations]
+    suite = replace(
+        result.suite, name=HOSTILE, title=HOSTILE, variations=tuple(changed), note=HOSTILE
+    )
+    renamed = tuple(
+        replace(v, name=HOSTILE) if v.name == VARIATIONS[0] else v for v in suite.variations
+    )
+    scores = result.scores.with_columns(
+        pl.col("variation").replace(VARIATIONS[0], HOSTILE), suite=pl.lit(HOSTILE)
+    )
+    runs = [replace(run, path=tmp_path / HOSTILE.replace("/", "∕")) for run in result.runs]
+    hostile = replace(result, suite=replace(suite, variations=renamed), scores=scores, runs=runs)
+    out = write_page(Results(pair.path, [hostile, result]), tmp_path / "page.html")
+    text = out.read_text(encoding="utf-8").replace(get_plotlyjs(), "")
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert "7*7" in text
+    page = Elements()
+    page.feed(text)
+    assert page.names.count("script") == 3
+    assert not any(name.startswith("on") for name in page.attributes)
+    names = [name for figure in charts(text).values() for name in strings(figure)]
+    assert any("alert" in name for name in names)
+    assert not any(re.search("<(?!br>)", name) for name in names), "Plotly reads HTML"
+
+
+class Elements(HTMLParser):
+    """Every element and attribute of a page by name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+        self.attributes: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list) -> None:
+        self.names.append(tag)
+        self.attributes += [name for name, _ in attrs]
+
+
+def strings(value: object) -> list[str]:
+    """All texts within a figure."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [text for item in value for text in strings(item)]
+    return [value] if isinstance(value, str) else []
+
+
 def test_hostile_provenance_is_escaped(store: Store) -> None:
     run = store.add("lop")
     values = run.read()
@@ -222,13 +278,6 @@ def test_hostile_provenance_is_escaped(store: Store) -> None:
     assert "<b>'" not in text
     assert "&lt;b&gt;" in text
     assert "&lt;i&gt;" in text
-
-
-def test_markup_escapes_all_but_markup() -> None:
-    assert element("p", "<", Html("<b>"), title='"') == '<p title="&quot;">&lt;<b></p>'
-    assert script_json({"a": ["</script>", float("nan"), np.float64("inf")]}) == (
-        '{"a":["\\u003c/script\\u003e",null,null]}'
-    )
 
 
 def test_provenance_is_shown(pair: Store) -> None:

@@ -72,7 +72,8 @@ class Adapt:
     def run(self) -> None:
         from slackline.adapt.kshot import Adapting
         from slackline.bench.cells import adapt_run, perturb_run
-        from slackline.report.tables import adaptation_json, adaptation_table, show
+        from slackline.report.table import show
+        from slackline.report.tables import adaptation_json, adaptation_table
 
         set_up_jax(self.devices)
         if (self.perturb is None) != (self.out is None):

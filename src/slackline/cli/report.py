@@ -55,18 +55,18 @@ class Report:
         from slackline.bench.merged import load_merged
         from slackline.io.files import write_output
         from slackline.report import summary
-        from slackline.report.tables import show
+        from slackline.report.table import markdown, show
 
         if self.out is not None or self.figures is not None:
             raise SlacklineError("--summary writes neither page nor figures; leave those out")
         merged, left_out = load_merged(self.folders())
         rows = summary.summary_rows(merged, out.parent)
-        cells = summary.summary_cells(rows, {each.suite.name: each.suite.digits for each in merged})
-        show(summary.summary_table(cells))
+        table = summary.summary_table(rows, {each.suite.name: each.suite.digits for each in merged})
+        show(table)
         for sentence in left_out:
             print(f"left out: {sentence}")
         if self.markdown is not None:
-            print(f"table: {write_output(self.markdown, summary.summary_markdown(cells))}")
+            print(f"table: {write_output(self.markdown, markdown(table))}")
         print(f"summary: {summary.write_summary(rows, out)}")
 
 
@@ -77,15 +77,21 @@ def publish(
     from slackline.io.files import write_output
     from slackline.report.page import write_page
     from slackline.report.results import load_results
-    from slackline.report.tables import benchmark_markdown, benchmark_table, show
+    from slackline.report.table import markdown as as_markdown
+    from slackline.report.table import show
+    from slackline.report.tables import benchmark_table
 
     results = load_results(path)
-    measured = [(s, shots) for s in results.suites for shots in s.shots if s.variations(shots)]
-    for suite, shots in measured:
-        show(benchmark_table(suite, shots))
+    tables = [
+        benchmark_table(suite, shots)
+        for suite in results.suites
+        for shots in suite.shots
+        if suite.variations(shots)
+    ]
+    for table in tables:
+        show(table)
     if markdown is not None:
-        tables = [benchmark_markdown(suite, shots) for suite, shots in measured]
-        write_output(markdown, "\n\n".join(tables) + "\n")
+        write_output(markdown, "\n".join(map(as_markdown, tables)))
         print(f"tables: {markdown}")
     if figures is not None:
         from slackline.report.figures import draw_figures

@@ -38,7 +38,8 @@ class Tune:
     """CPU devices to spread the trainings over."""
 
     def run(self) -> None:
-        from slackline.report.tables import show, tuning_table
+        from slackline.report.table import show
+        from slackline.report.tables import tuning_table
         from slackline.store.choice import save_choice
         from slackline.tuning import tune
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import tyro
@@ -20,6 +20,7 @@ from slackline.runtime import set_up_jax
 from slackline.store.run import RunFolder
 
 if TYPE_CHECKING:
+    from slackline.report.table import Table
     from slackline.subspace import Subspace
     from slackline.watch.watched import Watched
 
@@ -57,7 +58,7 @@ class Watch:
 
     def run(self) -> None:
         from slackline.drawing.sheet import styled
-        from slackline.report.tables import show
+        from slackline.report.table import show
         from slackline.watch.files import check_target, write_film, write_strip
         from slackline.watch.film import Timing
         from slackline.watch.watched import watch
@@ -122,23 +123,23 @@ def file_name(variation: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", variation).strip("-")
 
 
-def table_of(watched: Watched, latent: Latent, zs: np.ndarray) -> Any:
+def table_of(watched: Watched, latent: Latent, zs: np.ndarray) -> Table:
     """z and return, a row a policy."""
-    from rich.table import Table
+    from slackline.report.table import Column, Row, Table
 
-    table = Table(
-        title=f"{watched.who} on {watched.title} ({watched.change})",
-        caption=watched.explanation,
-    )
-    columns = ["policy", "z", "return", *(["shown"] if watched.partial else []), "steps", ""]
-    for name in columns:
-        table.add_column(name, justify="left" if name in ("policy", "z", "") else "right")
+    names = ["policy", "z", "return", *["shown"] * watched.partial, "steps", ""]
     whole, shown = watched.returns(), watched.returns(watched.shown)
+    rows = []
     for k, z in enumerate(zs):
-        row = [str(k + 1), latent.show(z), whole[k], *([shown[k]] if watched.partial else [])]
+        row = [str(k + 1), latent.show(z), whole[k], *[shown[k]] * watched.partial]
         steps, best = str(watched.episodes.lengths[k]), "best" if watched.best[k] else ""
-        table.add_row(*row, steps, best)
-    return table
+        rows.append(Row((*row, steps, best)))
+    return Table(
+        f"{watched.who} on {watched.title} ({watched.change})",
+        tuple(Column(name, words=name in ("policy", "z", "")) for name in names),
+        (tuple(rows),),
+        watched.explanation,
+    )
 
 
 @contextmanager

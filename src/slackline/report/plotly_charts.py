@@ -108,7 +108,7 @@ def _line(mark: Line) -> Figure:
         "mode": "+".join(modes),
         "line": {"color": tint, "width": mark.width, **dash},
         "marker": {"color": tint, "size": mark.dot},
-        **({"legendgroup": mark.group} if mark.group else {}),
+        **({"legendgroup": text(mark.group)} if mark.group else {}),
     }
 
 
@@ -123,7 +123,7 @@ def _diamonds(mark: Diamonds) -> Figure:
             "color": "@surface" if mark.filled else tint,
             "line": {"color": tint, "width": 1.8},
         },
-        **({"offsetgroup": mark.group} if mark.group else {"cliponaxis": False}),
+        **({"offsetgroup": text(mark.group)} if mark.group else {"cliponaxis": False}),
     }
 
 
@@ -133,7 +133,7 @@ def _bars(mark: Bars) -> Figure:
     found = {
         "type": "bar",
         "marker": {"color": colour(mark.colour), "pattern": pattern, **edge},
-        **({"offsetgroup": mark.group} if mark.group else {}),
+        **({"offsetgroup": text(mark.group)} if mark.group else {}),
     }
     if mark.errors is not None:
         whiskers = {"color": "@ink", "thickness": 1.2, "width": 3}
@@ -153,7 +153,7 @@ def _band(mark: Band) -> Figure:
         "line": {"width": 0},
         "hoverinfo": "skip",
         "showlegend": False,
-        "legendgroup": mark.group,
+        "legendgroup": text(mark.group),
     }
 
 

@@ -4,21 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from slackline.report.markup import Html, element, join, scroll_box
-from slackline.report.results import RunResult, SuiteResult
-
-
-def provenance_section(result: SuiteResult) -> Html:
-    """The commands, then every run, then the hyper-parameters."""
-    commands = dict.fromkeys(command for run in result.runs for command in commands_of(run))
-    listing = element("pre", element("code", "\n".join(commands)), tabindex="0")
-    runs = scroll_box(run_table(result.runs), "Runs")
-    hyper = element(
-        "details",
-        element("summary", "Hyper-parameters"),
-        scroll_box(hyper_table(result.runs), "Hyper-parameters"),
-    )
-    return join(listing, runs, hyper)
+from slackline.report.results import RunResult
+from slackline.report.table import Column, Row, Table
 
 
 def commands_of(run: RunResult) -> list[str]:
@@ -28,19 +15,15 @@ def commands_of(run: RunResult) -> list[str]:
     return [str(command) for command in (run.provenance.get("command", "unknown"), *later)]
 
 
-def run_table(runs: list[RunResult]) -> Html:
+def run_table(runs: list[RunResult]) -> Table:
     """A column a run."""
-    facts = [run_facts(run) for run in runs]
-    head = element(
-        "tr",
-        element("th", "Run folder", scope="col"),
-        *[element("th", r.folder, scope="col") for r in runs],
-    )
-    rows = [
-        element("tr", element("th", name, scope="row"), *[element("td", f[name]) for f in facts])
-        for name in facts[0]
-    ]
-    return element("table", element("thead", head), element("tbody", *rows), class_="facts")
+    return facts_table("Run folder", [run.folder for run in runs], [run_facts(run) for run in runs])
+
+
+def facts_table(name: str, columns: list[str], facts: list[dict[str, str]]) -> Table:
+    head = tuple(Column(title, words=True) for title in (name, *columns))
+    rows = tuple(Row((fact, *(each[fact] for each in facts))) for fact in facts[0])
+    return Table("", head, (rows,))
 
 
 def run_facts(run: RunResult) -> dict[str, str]:
@@ -87,26 +70,15 @@ def duration(seconds: object) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def hyper_table(runs: list[RunResult]) -> Html:
+def hyper_table(runs: list[RunResult]) -> Table:
     """One column where all runs agree, else a column a run."""
-    every = [asdict(run.config.hyper) for run in runs]
-    same = all(values == every[0] for values in every)
-    shown = every[:1] if same else every
-    titles = ["all runs"] if same and len(runs) > 1 else [run.folder for run in runs][: len(shown)]
-    head = element(
-        "tr",
-        element("th", "Setting", scope="col"),
-        *[element("th", t, scope="col") for t in titles],
-    )
-    rows = [
-        element(
-            "tr",
-            element("th", name.replace("_", " "), scope="row"),
-            *[element("td", plain(values[name])) for values in shown],
-        )
-        for name in every[0]
+    every = [
+        {name.replace("_", " "): plain(value) for name, value in asdict(run.config.hyper).items()}
+        for run in runs
     ]
-    return element("table", element("thead", head), element("tbody", *rows), class_="facts")
+    if len(runs) > 1 and all(values == every[0] for values in every):
+        return facts_table("Setting", ["all runs"], every[:1])
+    return facts_table("Setting", [run.folder for run in runs], every)
 
 
 def plain(value: object) -> str:

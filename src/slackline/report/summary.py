@@ -12,19 +12,19 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.table import Table
 
 from slackline.bench.measured import beside_single
 from slackline.bench.merged import Merged, best_single
 from slackline.bench.stats import Estimate, Summary, decimals, summarise
 from slackline.io.files import write_output
 from slackline.methods.catalogue import BASELINE, CATALOGUE, DEFAULT
-from slackline.report.tables import markdown
+from slackline.report.table import Column, Row, Table
 from slackline.report.words import DEFAULT_Z, HEADROOM, ORACLE
 
 OURS = DEFAULT
@@ -41,7 +41,11 @@ CAPTION = (
     f"the episodes spent on choosing z added. oracle: {ORACLE}. headroom: {HEADROOM}."
 )
 WORDS = ("suite", "method", "settings")
-"""Columns of the table that are not numbers."""
+NUMBERS = (
+    *("K", "seeds", "steps", "score", "ratio [95 % CI]", "train", "headroom"),
+    *("default z", "adapted − default", "oracle"),
+)
+"""The table's columns."""
 
 
 def summary_rows(merged: Sequence[Merged], beside: Path) -> list[dict[str, Any]]:
@@ -138,15 +142,17 @@ def write_summary(rows: list[dict[str, Any]], out: Path) -> Path:
     return write_output(out, json.dumps(rows, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 
-def summary_cells(rows: list[dict[str, Any]], digits: dict[str, int | None]) -> list[list[str]]:
-    """The rows for people, the head first; `digits` are the decimals that a suite fixes."""
-    shown = {
-        suite: decimals([row["score"] for row in rows if row["suite"] == suite], fixed)
-        for suite, fixed in digits.items()
-    }
-    head = [*WORDS, "K", "seeds", "steps", "score", "ratio [95 % CI]", "train", "headroom"]
-    head += ["default z", "adapted − default", "oracle"]
-    return [head, *(_cells(row, shown[row["suite"]]) for row in rows)]
+def summary_table(rows: list[dict[str, Any]], digits: dict[str, int | None]) -> Table:
+    """The rows for people, suites apart; `digits` are the decimals that a suite fixes."""
+    by_suite: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_suite[row["suite"]].append(row)
+    sections = []
+    for suite, own in by_suite.items():
+        shown = decimals([row["score"] for row in own], digits[suite])
+        sections.append(tuple(Row(tuple(_cells(row, shown))) for row in own))
+    words = [Column(name, words=True) for name in WORDS]
+    return Table(TITLE, (*words, *map(Column, NUMBERS)), tuple(sections), CAPTION)
 
 
 def _cells(row: dict[str, Any], digits: int) -> list[str]:
@@ -186,21 +192,3 @@ def _number(value: float | None, digits: int) -> str:
 
 def _with_error(value: float | None, error: float | None, digits: int) -> str:
     return _number(value, digits) + ("" if error is None else f" ± {error:.{digits}f}")
-
-
-def summary_table(cells: list[list[str]]) -> Table:
-    """For a terminal, suites apart."""
-    head, *rows = cells
-    table = Table(title=TITLE, caption=CAPTION)
-    for name in head:
-        table.add_column(name, justify="left" if name in WORDS else "right")
-    for before, row in zip([None, *rows], rows, strict=False):
-        if before and before[0] != row[0]:
-            table.add_section()
-        table.add_row(*row)
-    return table
-
-
-def summary_markdown(cells: list[list[str]]) -> str:
-    """For a document."""
-    return markdown(TITLE, cells, CAPTION, words=len(WORDS)) + "\n"
