@@ -444,6 +444,15 @@ def test_mazes_without_weights_are_reported_without_walks(store: Store, tmp_path
     assert files
 
 
+@pytest.mark.parametrize("name", ["../up.toml", "/root.toml", "gym:A/B-v0?x=1"])
+def test_figures_stay_in_their_folder(pair: Store, tmp_path: Path, name: str) -> None:
+    """Whatever a run calls its suite."""
+    (result,) = load_results(pair.path).suites
+    renamed = replace(result, suite=replace(result.suite, name=name))
+    files = draw_figures(Results(pair.path, [renamed]), tmp_path / "figures")
+    assert {file.resolve().parent for file in files} == {(tmp_path / "figures").resolve()}
+
+
 def test_figures_without_matplotlib_say_what_to_install(
     pair: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,7 +13,7 @@ from fake_store import SUITE, VARIATIONS, Store
 
 from slackline import cli
 from slackline.report.results import SuiteResult, load_results
-from slackline.report.table import Column, Row, Table, markdown
+from slackline.report.table import Column, Row, Table, markdown, show
 from slackline.report.tables import adaptation_json, benchmark_table
 from slackline.store.run import RunFolder
 from slackline.store.scores import read_scores
@@ -185,3 +185,9 @@ def test_adaptation_json_names_the_chosen_z_and_its_fresh_score(pair: Store) -> 
 def test_a_bar_in_a_name_does_not_end_its_cell() -> None:
     table = Table("t", (Column("a", words=True), Column("b")), ((Row(("x|y", "1")),),), "c")
     assert markdown(table) == "**t**\n\n| a | b |\n| --- | ---: |\n| x\\|y | 1 |\n\nc\n"
+
+
+def test_brackets_in_a_name_are_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "[/red][link=x]a[/link]"
+    show(Table(name, (Column(name),), ((Row((name,)),),), name))
+    assert capsys.readouterr().out.count(name) == 4

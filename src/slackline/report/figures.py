@@ -13,6 +13,7 @@ from slackline.report.chart import Axis, Bars, Chart, Diamonds, Line, Mark, Plat
 from slackline.report.plates import plates
 from slackline.report.results import Results, SuiteResult
 from slackline.report.trajectories import tiles_of, trajectories_png
+from slackline.store.run import folder_name
 
 HATCHES = ("", "///", "xxx", "...")
 POINTS, DOTS = 0.9, 0.67
@@ -29,7 +30,7 @@ def draw_figures(results: Results, folder: Path) -> list[Path]:
     with styled():
         for result in results.suites:
             for plate in plates(result):
-                written.append(folder / f"{result.suite.name}-{plate.name}.png")
+                written.append(folder / f"{folder_name(result.suite.name, plate.name)}.png")
                 draw_plate(plate).savefig(written[-1])
             written += draw_walks(result, folder)
     return written
@@ -43,7 +44,8 @@ def draw_walks(result: SuiteResult, folder: Path) -> list[Path]:
         trajectories_png(
             run.subspace(),
             result.main_shots,
-            folder / f"{result.suite.name}-walks-{run.method.name}.png",
+            folder / f"{folder_name(result.suite.name, f'walks-{run.method.name}')}.png",
+            result.suite,
         )
         for run in result.runs
         if run.has_weights and run.method in result.methods(result.main_shots)

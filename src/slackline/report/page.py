@@ -139,7 +139,9 @@ def walks_views(result: SuiteResult, shots: int) -> list[View]:
     return [
         {
             "tab": run.method.title,
-            "drawn": trajectories_html(run.subspace(), shots) if run.has_weights else None,
+            "drawn": trajectories_html(run.subspace(), shots, result.suite)
+            if run.has_weights
+            else None,
         }
         for run in result.runs_at(shots)
     ]

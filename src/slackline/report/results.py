@@ -22,6 +22,7 @@ from slackline.methods.latent import OneHot
 from slackline.methods.method import Method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace
+from slackline.suites import is_own
 from slackline.suites.recorded import difference
 from slackline.suites.suite import TRAIN, Suite
 
@@ -321,7 +322,9 @@ def suite_result(
 def _suite_of_all(name: str, path: Path, played: list[tuple[RunFolder, pl.DataFrame]]) -> Suite:
     """The suite as its runs keep it; they must agree, or their scores do not compare."""
     kept = [(run.path.name, run.spec(name)) for run, _ in played]
-    (first, spec), *others = [pair for pair in kept if pair[1]] or kept
+    if is_own(name):  # an earlier version kept no more than the name
+        kept = [pair for pair in kept if pair[1]] or kept
+    (first, spec), *others = kept
     for folder, other in others:
         different = difference(spec or {}, other or {})
         if different:

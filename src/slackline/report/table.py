@@ -7,6 +7,7 @@ from typing import Literal
 
 from rich import table as rich_table
 from rich.console import Console
+from rich.text import Text
 
 
 @dataclass(frozen=True)
@@ -52,19 +53,25 @@ def show(table: Table) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=max(console.width, 220))
-    console.print(table.title, style="bold")  # rich would fold it to the width of a narrow table
+    # Not the table's own title: rich would fold it to the width of a narrow table.
+    console.print(Text(table.title, "bold"))
     console.print(_rich(table))
-    console.print(table.caption, style="dim")
+    console.print(Text(table.caption, "dim"))
 
 
 def _rich(table: Table) -> rich_table.Table:
     found = rich_table.Table()
     for column in table.columns:
         style = "dim" if column.quoted else None
-        found.add_column(column.name, justify="left" if column.words else "right", style=style)
+        found.add_column(
+            Text(column.name), justify="left" if column.words else "right", style=style
+        )
     for section in table.sections:
         for row in section:
-            found.add_row(*row.cells, style={"strong": "bold", "quiet": "dim"}.get(row.kind))
+            # As text: names are users', and brackets in them are no markup.
+            found.add_row(
+                *map(Text, row.cells), style={"strong": "bold", "quiet": "dim"}.get(row.kind)
+            )
         found.add_section()
     return found
 

@@ -70,10 +70,11 @@ class Walks(NamedTuple):
         return bool(self.arrived[maze, policy] and self.returns[maze, policy] == best)
 
 
-def walks(subspace: Subspace, shots: int) -> Walks:
-    """Let the K candidates walk through the training corridor and every maze of the suite."""
+def walks(subspace: Subspace, shots: int, suite: Suite | None = None) -> Walks:
+    """Let the K candidates walk through the training corridor and every maze of the suite, which is
+    the one they were trained on where none is given."""
     require_count("shots", shots, high=MAX_COLUMNS)
-    suite = home_of(subspace)
+    suite = home_of(subspace) if suite is None else suite
     tiles = tiles_of(suite)
     if tiles is None:
         raise SlacklineError(f"walks are drawn in mazes, and {suite.name} is not a maze")
@@ -177,11 +178,13 @@ def title_of(subspace: Subspace) -> str:
 TILE, GAP, LEFT, TOP, BELOW = 0.1, 0.14, 0.85, 1.28, 0.34
 
 
-def trajectories_png(subspace: Subspace, shots: int, path: str | Path) -> Path:
+def trajectories_png(
+    subspace: Subspace, shots: int, path: str | Path, suite: Suite | None = None
+) -> Path:
     """Draw the walks of a subspace's K candidates; returns the file written."""
     path = Path(path)
     with styled():
-        sheet = sheet_of(layout_of(walks(subspace, shots)), title_of(subspace))
+        sheet = sheet_of(layout_of(walks(subspace, shots, suite)), title_of(subspace))
         path.parent.mkdir(parents=True, exist_ok=True)
         sheet.figure.savefig(path)
     return path
@@ -221,12 +224,12 @@ def _draw_walk(axes: Any, walk: Walk) -> None:
 # HTML
 
 
-def trajectories_html(subspace: Subspace, shots: int) -> Markup:
+def trajectories_html(subspace: Subspace, shots: int, suite: Suite | None = None) -> Markup:
     """The same as a fragment of the page: a table of small inline SVGs."""
     return fill(
         "walks.html",
         title=title_of(subspace),
-        layout=layout_of(walks(subspace, shots)),
+        layout=layout_of(walks(subspace, shots, suite)),
         explanation=" ".join(EXPLANATION),
         wall=WALL,
         outlines=outlines,
