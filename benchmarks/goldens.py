@@ -185,7 +185,7 @@ def entries() -> dict[str, Entry]:
     add("adapt/cartpole", adapt, "cartpole", "lop")
     copies = ("--perturb", 0.1, "--out", "copies")
     add("adapt/perturbed", adapt, "cartpole", "single", *copies, kept="copies")
-    add("adapt/gym", adapt, GYM, "lop", "--env", f"{GYM}?sutton_barto_reward=true")
+    add("adapt/gym", adapt, GYM, "lop", "--to", f"{GYM}?sutton_barto_reward=true")
 
     for runs in sorted({file.parents[1] for file in RESULTS.rglob("run.json")}):
         add(f"report/{runs.relative_to(RESULTS)}", report, runs)
