@@ -78,21 +78,24 @@ class Bench:
 
     def command_of(self, cell: Cell) -> str:
         """The two commands that would make a cell by hand."""
-        options = " ".join(
-            f"--option {k}={v}" for k, v in self.options_of(cell.config.method).items()
-        )
-        how = cell.adapting
-        return (
-            (
-                f"slackline train {shlex.quote(cell.config.suite)} --method {cell.config.method} "
-                f"--seeds {self.seeds} --first-seed {self.first_seed} --steps {cell.config.steps} "
-                f"--preset {self.preset} {options} --out {cell.path} && "
-                f"slackline adapt {cell.path} --shots {how.shots} --episodes {how.episodes} "
-                f"--score-episodes {how.score_episodes} {shlex.join(naming(cell.suite))}"
-            )
-            .replace("  ", " ")
-            .rstrip()
-        )
+        given = self.options_of(cell.config.method).items()
+        how, out = cell.adapting, str(cell.path)
+        train = {
+            "--method": cell.config.method,
+            "--seeds": self.seeds,
+            "--first-seed": self.first_seed,
+            "--steps": cell.config.steps,
+            "--preset": self.preset,
+        }
+        adapt = {
+            "--shots": how.shots,
+            "--episodes": how.episodes,
+            "--score-episodes": how.score_episodes,
+        }
+        options = [word for k, v in given for word in ("--option", f"{k}={v}")]
+        trained = ["train", cell.config.suite, *flags(train), *options, "--out", out]
+        adapted = ["adapt", out, *flags(adapt), *naming(cell.suite)]
+        return " && ".join(shlex.join(["slackline", *words]) for words in (trained, adapted))
 
     def options_of(self, name: str) -> dict[str, Any]:
         """Those of the given options that a method has; one that none has is an error."""
@@ -133,3 +136,8 @@ class Bench:
 
 def parse(argv: list[str]) -> Bench:
     return parse_as("bench", Bench, argv)
+
+
+def flags(values: dict[str, Any]) -> list[str]:
+    """The words of options and their values."""
+    return [str(word) for pair in values.items() for word in pair]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -55,7 +56,7 @@ class Tune:
             ranking = tune(task, grid, seeds=self.seeds, steps=steps, on_tick=on_tick)
         show(tuning_table(suite, ranking, seeds=self.seeds, steps=steps))
         save_choice(out, task, ranking, seeds=self.seeds, steps=steps)
-        print(f"next: slackline train {self.suite} --hyper {out}")
+        print(f"next: {shlex.join(['slackline', 'train', self.suite, '--hyper', str(out)])}")
 
 
 def parse_grid(words: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
