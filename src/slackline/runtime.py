@@ -15,7 +15,6 @@ than this, a thousand by default, and otherwise calls a kernel for every few ope
 physics, thousands of small ones a step, then spends half its time on calls. See
 benchmarks/loops.py."""
 
-
 DEVICES = "xla_force_host_platform_device_count"
 """The other way to tell JAX how many CPU devices there are."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from commands import refused, told
 
 from slackline import cli
 
@@ -22,18 +23,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("own") / "run"
     assert cli.run(["train", "gym:Pendulum-v1", "--steps", "64", *TINY, "--out", str(out)]) == 0
     return out
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert cli.run(list(words)) == 0
-    return capsys.readouterr().out
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert cli.run(list(words)) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error
 
 
 def test_adapting_to_the_same_environment_made_otherwise(

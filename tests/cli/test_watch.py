@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands import refused
 
 from slackline import cli
 from slackline.envs.cartpole import CartPole
@@ -27,16 +28,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ["train", "cartpole", "--seeds", "2", "--steps", "320", *TINY, "--out", str(folder)]
     assert cli.run(words) == 0
     return folder
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    capsys.readouterr()
-    assert cli.run(list(words)) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("error: ")
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 def kept_line(robot: str, folder: Path) -> None:

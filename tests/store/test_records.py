@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from commands import refused, told
 from host_probes import Diary, HostAim
 from probes import AIM_SUITE
 
@@ -45,18 +46,6 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     sys.path[:] = path
     sys.modules.pop("my_evil", None)
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert cli.run(list(words)) == 0
-    return capsys.readouterr().out
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert cli.run(list(words)) == 2
-    error = capsys.readouterr().err
-    assert error.count("\n") == 1
-    return error.strip()
 
 
 # Files that would do harm
