@@ -16,14 +16,15 @@ import jax
 import numpy as np
 
 from slackline.envs.host import EnvironmentFailed, HostEnv
-from slackline.errors import Interrupted, SlacklineError
+from slackline.errors import Interrupted, SlacklineError, require_number
 from slackline.learn.host import HostProgram
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.normalise import Moments
+from slackline.learn.opening import opened
 from slackline.learn.program import Program, Progress
 from slackline.line import Line
-from slackline.methods.catalogue import DEFAULT
+from slackline.methods.catalogue import BASELINE, DEFAULT
 from slackline.methods.catalogue import method as find_method
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunConfig, RunFolder
@@ -117,6 +118,8 @@ def train(
     out: str | Path | None = None,
     resume: bool = False,
     on_tick: OnTick | None = None,
+    keep_at: float | None = None,
+    from_run: str | Path | None = None,
     **options: Any,
 ) -> Line:
     """Train one subspace of policies on a suite's training environment.
@@ -124,13 +127,25 @@ def train(
     Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said otherwise;
     robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the
     run is kept in that folder, checkpoints included, and `resume=True` continues one that was
-    interrupted.
+    interrupted; `keep_at=0.5` also keeps the state after half of the training. From such a state
+    of a single policy's run, `from_run`, a fan can begin.
     """
-    found = suite_named(suite)
-    config = configure(
-        found, method, seeds=(seed,), steps=steps, hyper=hyper, preset=preset, **options
+    trained = train_seeds(
+        suite,
+        method,
+        seeds=1,
+        first_seed=seed,
+        steps=steps,
+        hyper=hyper,
+        preset=preset,
+        out=out,
+        resume=resume,
+        on_tick=on_tick,
+        keep_at=keep_at,
+        from_run=from_run,
+        **options,
     )
-    return Line.of(run_training(config, out, suite=found, resume=resume, on_tick=on_tick)[0])
+    return trained[0]
 
 
 def train_seeds(
@@ -145,6 +160,8 @@ def train_seeds(
     out: str | Path | None = None,
     resume: bool = False,
     on_tick: OnTick | None = None,
+    keep_at: float | None = None,
+    from_run: str | Path | None = None,
     **options: Any,
 ) -> list[Line]:
     """Train several seeds as one compiled program; otherwise like `train`."""
@@ -153,7 +170,18 @@ def train_seeds(
     config = configure(
         found, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
     )
-    trained = run_training(config, out, suite=found, resume=resume, on_tick=on_tick)
+    single = None if from_run is None else RunFolder(from_run)
+    if single is not None:
+        config = beginning_from(config, found, single)
+    trained = run_training(
+        config,
+        out,
+        suite=found,
+        resume=resume,
+        on_tick=on_tick,
+        keep_at=keep_at,
+        from_run=single,
+    )
     return list(map(Line.of, trained))
 
 
@@ -165,27 +193,66 @@ def run_training(
     resume: bool = False,
     on_tick: OnTick | None = None,
     checkpoint_seconds: float = 30.0,
+    keep_at: float | None = None,
+    from_run: RunFolder | None = None,
 ) -> list[Subspace]:
     """Train what `config` says, in a folder if one is given, and return one subspace per seed.
 
     `suite` is what `config` was made of; it may be left out if it is one of slackline's own.
+    `keep_at` also keeps the state after that share of the training, for a fan to begin from;
+    `from_run` is a single policy's run to begin from, and `config` says after how many iterations
+    (see `beginning_from`).
     """
     set_up_jax()
+    if keep_at is not None:
+        require_number("keep_at", keep_at, low=0.0, high=1.0)
     suite = builtin(config.suite) if suite is None else suite
     if out is None:
-        training = _Training(config, suite, None, on_tick, checkpoint_seconds)
+        training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, from_run)
         return subspaces_of(config, suite, training.run())
     folder = RunFolder(out)
     prepare(folder, config, resume=resume)
     if folder.finished():
         return [replace(subspace, home=suite) for subspace in folder.subspaces()]
-    training = _Training(config, suite, folder, on_tick, checkpoint_seconds)
+    training = _Training(config, suite, folder, on_tick, checkpoint_seconds, keep_at, from_run)
     subspaces = subspaces_of(config, suite, training.run())
     save_subspaces(folder.subspace_file, subspaces)
     folder.finish(training.seconds)
     if training.stopped:
         raise Interrupted(f"stopped; the training in {folder.path} was just complete")
     return subspaces
+
+
+def beginning_from(config: RunConfig, suite: Suite, single: RunFolder) -> RunConfig:
+    """`config` as a run that goes on from a single policy's: from the state it kept, or its last.
+
+    Suite, seeds and hyper-parameters have to be the same; the budget may be larger.
+    """
+    saved = single.config()
+    if saved.method != BASELINE:
+        raise SlacklineError(
+            f"{single.path}: holds a {saved.method}; a fan can only begin from a single policy"
+        )
+    wanted = replace(config, method=saved.method, options=saved.options, steps=saved.steps)
+    if saved != wanted:
+        raise SlacklineError(
+            f"{single.path}: is of another training ({saved.first_difference(wanted)}); a fan can "
+            "only begin from a single policy with the same suite, seeds and hyper-parameters"
+        )
+    _, iteration = single_state(saved, suite, single)
+    config = replace(config, from_single=iteration)
+    config.check(suite)
+    return config
+
+
+def single_state(config: RunConfig, suite: Suite, run: RunFolder) -> tuple[TrainState, int]:
+    """(train state, iteration) that a fan begins from: what was kept, else the last checkpoint."""
+    shapes = program_of(config, suite).shapes()
+    found = run.load_checkpoint(shapes, kept=True) or run.load_checkpoint(shapes)
+    if found is None:
+        raise SlacklineError(f"{run.path}: has no checkpoint to begin from")
+    state, iteration, _ = found
+    return state, iteration
 
 
 def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
@@ -212,6 +279,14 @@ def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
         )
 
 
+def program_of(config: RunConfig, suite: Suite) -> Program:
+    """The compiled program that trains what `config` says."""
+    method = config.resolved_method
+    learner = Learner(suite.env, suite.horizon, method.member)
+    kind = HostProgram if isinstance(suite.env, HostEnv) else Program
+    return kind(learner, config.hyper, config.seeds, method.num_members, config.iterations)
+
+
 class _Training:
     """The loop around the compiled program."""
 
@@ -222,16 +297,16 @@ class _Training:
         folder: RunFolder | None,
         on_tick: OnTick | None,
         checkpoint_seconds: float,
+        keep_at: float | None,
+        from_run: RunFolder | None,
     ):
-        method = config.resolved_method
         self.config, self.folder, self.on_tick = config, folder, on_tick
         self.checkpoint_seconds = checkpoint_seconds
-        learner = Learner(suite.env, suite.horizon, method.member)
-        kind = HostProgram if isinstance(suite.env, HostEnv) else Program
-        self.program = kind(
-            learner, config.hyper, config.seeds, method.num_members, config.iterations
-        )
-        self.per_seed = (len(config.seeds), method.num_members)
+        self.program = program_of(config, suite)
+        self.suite, self.from_run = suite, from_run
+        self.per_seed = (len(config.seeds), config.resolved_method.num_members)
+        self.keep_at = 0 if keep_at is None else int(keep_at * config.iterations)
+        """The iteration after which the state is kept; 0 for none."""
         self.stride = math.ceil(config.iterations / STRIDES)
         self.seconds = 0.0
         self.iteration = 0
@@ -255,7 +330,7 @@ class _Training:
         started, saved_at = time.monotonic() - self.seconds, time.monotonic()
         with _stop_requests() as stopping:
             while iteration < self.config.iterations:
-                stride = min(self.stride, self.config.iterations - iteration)
+                stride = self._stride(iteration)
                 state, progress = self.program.advance(state, stride)
                 jax.block_until_ready(state)
                 iteration += stride
@@ -267,6 +342,8 @@ class _Training:
                 if due or self.stopped or iteration == self.config.iterations:
                     self._checkpoint(state, iteration)
                     saved_at = time.monotonic()
+                if iteration == self.keep_at:
+                    self._checkpoint(state, iteration, keep=True)
                 if self.stopped and iteration < self.config.iterations:
                     raise Interrupted(self._farewell(iteration))
         return state
@@ -278,8 +355,24 @@ class _Training:
             self.folder.rewind_progress(found[1] if found else 0)
             if found:
                 state, iteration, self.seconds = found
-                return state, iteration
+                return self.program.place(state), iteration
+        if self.config.from_single:
+            return self._open()
         return self.program.init(), 0
+
+    def _open(self) -> tuple[TrainState, int]:
+        """Begin from the single policy's state."""
+        if self.from_run is None:
+            raise SlacklineError(
+                "this run began from a single policy's and has no checkpoint yet; pass --from RUN"
+            )
+        state, iteration = single_state(self.from_run.config(), self.suite, self.from_run)
+        return self.program.place(opened(self.program.init(), state)), iteration
+
+    def _stride(self, iteration: int) -> int:
+        """How many iterations to do at once: a state to keep is met exactly."""
+        ends = (self.keep_at, self.config.iterations)
+        return min(self.stride, *(end - iteration for end in ends if end > iteration))
 
     def _report(self, iteration: int, state: TrainState, progress: Progress) -> None:
         """Log a stride; refuse to go on with numbers that are no longer numbers."""
@@ -342,9 +435,9 @@ class _Training:
         rows = [np.isfinite(x).reshape(self.per_seed[0], -1).all(axis=1) for x in floats]
         return np.where(np.all(rows, axis=0), 0.0, np.nan)
 
-    def _checkpoint(self, state: TrainState, iteration: int) -> None:
+    def _checkpoint(self, state: TrainState, iteration: int, *, keep: bool = False) -> None:
         if self.folder is not None:
-            self.folder.save_checkpoint(state, iteration, self.seconds)
+            self.folder.save_checkpoint(state, iteration, self.seconds, keep=keep)
 
     def _farewell(self, iteration: int) -> str:
         done = iteration / self.config.iterations

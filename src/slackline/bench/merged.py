@@ -136,6 +136,7 @@ def label_of(config: RunConfig, suite: Suite, played: str) -> str:
     preset, hyper = nearest_preset(suite, config)
     words = [] if config.suite == played else [f"trained on {config.suite}"]
     words += [] if preset == "paper" else [preset]
+    words += ["begun from single"] if config.from_single else []
     changed = hyper | {k: v for k, v in config.options.items() if v != usual[k]}
     return ", ".join([*words, *(f"{name}={brief(value)}" for name, value in changed.items())])
 

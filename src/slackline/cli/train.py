@@ -52,6 +52,12 @@ class Train:
     """Folder to keep the run in. Default: runs/SUITE-METHOD."""
     resume: Switch = False
     """Continue the run in the output folder (or begin it, if there is none)."""
+    from_run: Annotated[Path | None, tyro.conf.arg(name="from", metavar="RUN")] = None
+    """Open a single policy into a fan: go on from the state that this run of `--method single`
+    kept (or from its last checkpoint), with the same suite, seeds and hyper-parameters. Its steps
+    count as done."""
+    keep_at: float | None = None
+    """Also keep the state after this share of the training, for `--from` (a fan opens at 0.5)."""
     methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     checkpoint_seconds: float = 30.0
     """How often the whole training state is saved."""
@@ -63,11 +69,12 @@ class Train:
     """Hyper-parameters, one by one; `--hyper FILE` begins with what `slackline tune` wrote."""
 
     def run(self) -> None:
-        from slackline.training import configure, run_training
+        from slackline.training import beginning_from, configure, run_training
 
         set_up_jax(self.devices)
         require_count("seeds", self.seeds, high=10_000)
         require_number("checkpoint_seconds", self.checkpoint_seconds, low=0.0)
+        single = None if self.from_run is None else RunFolder(self.from_run)
         suite = find_suite(self.suite)
         config = configure(
             suite,
@@ -77,6 +84,8 @@ class Train:
             hyper=self.hyper,
             **self.methods_options.given(),
         )
+        if single is not None:
+            config = beginning_from(config, suite, single)
         out = self.out or Path("runs") / folder_name(self.suite, self.method)
         with training_bar(f"{self.method} on {self.suite}", suite.digits) as on_tick:
             run_training(
@@ -86,6 +95,8 @@ class Train:
                 resume=self.resume,
                 on_tick=on_tick,
                 checkpoint_seconds=self.checkpoint_seconds,
+                keep_at=self.keep_at,
+                from_run=single,
             )
         print(outcome(RunFolder(out)))
         print(f"next: {shlex.join(['slackline', 'adapt', str(out), *naming(suite)])}")

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh, PartitionSpec
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from slackline.learn.across import largest_divisor
 from slackline.learn.collect import Episodes
@@ -101,8 +101,8 @@ class Program:
         self._learner, self._hyper = learner, hyper
         self._seeds, self._members = tuple(seeds), members
         self._budget = jnp.float32(budget)
-        layout = layout_of(len(seeds) * members, hyper.num_blocks)
-        self._init, self._advance = _compiled(learner, layout)
+        self._layout = layout_of(len(seeds) * members, hyper.num_blocks)
+        self._init, self._advance = _compiled(learner, self._layout)
 
     @property
     def keys(self) -> jax.Array:
@@ -119,6 +119,12 @@ class Program:
         """The train state's shapes and types, without computing it."""
         init = jax.vmap(self._learner.init, in_axes=(0, None))
         return jax.eval_shape(init, self.keys, self._hyper)
+
+    def place(self, state: TrainState) -> TrainState:
+        """A state from elsewhere (a file) laid out on the mesh as `advance` returns it: laid out
+        otherwise, it would be compiled for twice."""
+        mesh = self._layout.mesh
+        return jax.device_put(state, jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE))
 
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
         """Train on; `iterations` is traced, so every length of stride shares one compilation."""

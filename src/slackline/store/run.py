@@ -3,6 +3,7 @@
 run.json                what was asked for and what made it
 progress.jsonl          one line a stride
 checkpoint.safetensors  the whole train state
+kept.safetensors        the same earlier in the training, where that was asked for
 subspace.safetensors    the trained artefact
 scores.parquet          every episode of every adaptation
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import platform
 import re
 import shlex
@@ -79,6 +81,8 @@ class RunConfig:
     """Environment steps per seed."""
     spec: dict[str, Any] | None = None
     """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
+    from_single: int = 0
+    """How many iterations of a single policy's training it began after; see `learn/opening.py`."""
 
     def check(self, suite: Suite, *, to_train: bool = True) -> None:
         """Refuse a configuration that cannot run; `to_train` also one that is never trained."""
@@ -116,6 +120,25 @@ class RunConfig:
         for seed in self.seeds:
             require_count("seed", seed, low=0, high=2**32 - 1)
         require_count("steps", self.steps, low=self.hyper.steps_per_iteration, high=MAX_STEPS)
+        self._check_beginning()
+
+    def _check_beginning(self) -> None:
+        """What only runs that began from a single policy have to hold."""
+        require_count("from_single", self.from_single, low=0, high=MAX_STEPS)
+        movement = self.resolved_method.movement
+        if not self.from_single:
+            return
+        if not isinstance(movement, Together):
+            raise SlacklineError(
+                f"method is {self.method!r}; only a fan can begin from a single policy"
+            )
+        if self.from_single > movement.opens * self.iterations:
+            least = math.ceil(self.from_single / movement.opens * self.hyper.steps_per_iteration)
+            raise SlacklineError(
+                f"steps is {self.steps:,}; the single policy has been trained for "
+                f"{self.from_single * self.hyper.steps_per_iteration:,} and the fan opens after "
+                f"{movement.opens:g} of the whole, so it must be at least {least:,}"
+            )
 
     def _check_host(self, env: HostEnv) -> None:
         """What only environments outside JAX, and pictures, forbid."""
@@ -197,6 +220,7 @@ class RunConfig:
                 seeds=tuple(values["seeds"]),
                 steps=values["steps"],
                 spec=spec,
+                from_single=values.get("from_single", 0),
             )
             suite = known_suite(config.suite, None, path) if suite is None else suite
             if config.kept_by_name:
@@ -246,6 +270,10 @@ class RunFolder:
     @property
     def checkpoint_file(self) -> Path:
         return self.path / "checkpoint.safetensors"
+
+    @property
+    def kept_file(self) -> Path:
+        return self.path / "kept.safetensors"
 
     @property
     def subspace_file(self) -> Path:
@@ -360,7 +388,10 @@ class RunFolder:
             values["suites"] = values.get("suites", {}) | {suite.name: spec}
         write_json(self.run_file, values)
 
-    def save_checkpoint(self, state: Any, iteration: int, seconds: float) -> None:
+    def save_checkpoint(
+        self, state: Any, iteration: int, seconds: float, *, keep: bool = False
+    ) -> None:
+        """Save the train state for a resume, or (`keep`) for a fan to begin from."""
         header = {
             "format": "slackline-checkpoint",
             "schema": CHECKPOINT_SCHEMA,
@@ -368,11 +399,12 @@ class RunFolder:
             "iteration": iteration,
             "seconds": seconds,
         }
-        write_tensors(self.checkpoint_file, to_tensors(state), header)
+        path = self.kept_file if keep else self.checkpoint_file
+        write_tensors(path, to_tensors(state), header)
 
-    def load_checkpoint(self, like: Any) -> tuple[Any, int, float] | None:
+    def load_checkpoint(self, like: Any, *, kept: bool = False) -> tuple[Any, int, float] | None:
         """(train state, iteration, seconds spent), or None where none was saved yet."""
-        path = self.checkpoint_file
+        path = self.kept_file if kept else self.checkpoint_file
         if not path.exists() and not path.is_symlink():
             return None
         tensors, header = read_tensors(path)
