@@ -166,6 +166,30 @@ def test_ratio_interval_covers_the_truth(seeds: int, base_seeds: int) -> None:
     assert 0.93 <= hits / 1000 <= 0.985
 
 
+def test_paired_ratio_interval_covers_the_truth_and_is_narrower() -> None:
+    """Where seed by seed both have the same luck, most of it cancels."""
+    generator = np.random.default_rng(0)
+    hits, widths, unpaired = 0, 0.0, 0.0
+    for _ in range(1000):
+        luck = generator.normal(0, 2.0, (8, 1))
+        base = 10.0 + luck + generator.normal(0, 0.5, (8, 1))
+        other = 1.2 * (10.0 + luck) + generator.normal(0, 0.5, (8, 1))
+        found, apart = ratio(other, base, paired=True), ratio(other, base)
+        assert found is not None
+        assert apart is not None
+        hits += found.low <= 1.2 <= found.high
+        widths, unpaired = widths + found.high - found.low, unpaired + apart.high - apart.low
+    assert 0.93 <= hits / 1000 <= 0.97
+    assert widths < 0.5 * unpaired
+
+
+def test_paired_difference_is_the_paired_t_tests() -> None:
+    base, other = np.array([[2.0], [5.0], [9.0]]), np.array([[3.0], [5.5], [11.0]])
+    gap = compare(other, base, "returns", paired=True).difference
+    expected = scipy_stats.ttest_rel(other[:, 0], base[:, 0]).confidence_interval(0.95)
+    np.testing.assert_allclose([gap.low, gap.high], expected, rtol=1e-9)
+
+
 def test_ratio_interval_is_welchs_where_the_base_is_certain() -> None:
     base, other = np.full((5, 1), 2.0), np.array([[2.0], [3.0], [7.0]])
     found = ratio(other, base)

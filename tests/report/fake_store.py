@@ -49,6 +49,7 @@ class Store:
         select_episodes: int = SELECT_EPISODES,
         level: float = 100.0,
         command: list[str] | None = None,
+        from_single: int = 0,
     ) -> RunFolder:
         """A finished run with its progress and scores, in a folder named after the method."""
         found = find_suite(suite)
@@ -59,6 +60,7 @@ class Store:
             hyper=replace(found.hyper, **(hyper or {})),
             seeds=tuple(range(first_seed, first_seed + seeds)),
             steps=steps,
+            from_single=from_single,
         )
         run = RunFolder(self.path / (folder or f"{suite}-{method}"))
         with pytest.MonkeyPatch.context() as patch:

@@ -94,6 +94,17 @@ def test_default_z_and_what_adapting_adds(pair: Store) -> None:
     assert single["adapted_minus_default"] == 0.0
 
 
+def test_a_fan_begun_from_single_policies_is_compared_with_those_seed_by_seed(store: Store) -> None:
+    store.add("single", seeds=5)
+    store.add("fan", first_seed=1, from_single=1)
+    fan = row_of(summarised(store), "fan")
+    mine, theirs = per_seed(store, "fan")[:, 1:], per_seed(store, "single")[1:4, 1:]
+    expected = ratio(mine, theirs, paired=True)
+    assert expected is not None
+    assert [fan[k] for k in ("ratio", "low", "high")] == pytest.approx(list(expected), rel=1e-4)
+    assert (fan["paired"], fan["single_seeds"], fan["label"]) == (True, 3, "begun from single")
+
+
 def test_the_single_policy_is_not_compared_with_itself(pair: Store) -> None:
     single = summarised(pair)[0]
     assert [single[k] for k in ("ratio", "low", "high", "train_ratio", "better")] == [None] * 5

@@ -61,6 +61,14 @@ class Measured:
         halves = split_halves(self.tried)
         return self.changed if halves is not None and self.tried.shape[2] == 1 else halves
 
+    def of_rows(self, rows: Sequence[int]) -> Measured:
+        """The same of some seeds only."""
+        picked = (
+            None if x is None else x[list(rows)]
+            for x in (self.changed, self.tried, self.train, self.tried_on_train)
+        )
+        return Measured(*picked)  # type: ignore[arg-type]
+
     @property
     def headroom(self) -> float | None:
         """See `stats.headroom`."""
@@ -112,8 +120,9 @@ class BesideSingle(NamedTuple):
     """On the unchanged environment."""
 
 
-def beside_single(method: Measured, single: Measured) -> BesideSingle:
-    """Compare a method with the single policy.
+def beside_single(method: Measured, single: Measured, *, paired: bool = False) -> BesideSingle:
+    """Compare a method with the single policy; `paired` row by row, where each seed's began as the
+    single policy of the same row.
 
     Whether returns are rewards or costs is seen from the signs of both, on the changed and the
     unchanged environments together, so that all ratios of a row are of the same.
@@ -122,10 +131,10 @@ def beside_single(method: Measured, single: Measured) -> BesideSingle:
     of = ratio_of(method.changed, single.changed, *trains)
     default, train = method.default, None
     if method.train is not None and single.train is not None:
-        train = compare(method.train[:, None], single.train[:, None], of)
+        train = compare(method.train[:, None], single.train[:, None], of, paired=paired)
     return BesideSingle(
         of=of,
-        changed=compare(method.changed, single.changed, of),
-        default=None if default is None else compare(default, single.changed, of),
+        changed=compare(method.changed, single.changed, of, paired=paired),
+        default=(None if default is None else compare(default, single.changed, of, paired=paired)),
         train=train,
     )

@@ -15,6 +15,7 @@ import polars as pl
 from slackline.bench.cells import runs_below, scores_by_suite, suite_played
 from slackline.bench.measured import Measured, measure
 from slackline.errors import SlacklineError
+from slackline.methods.catalogue import BASELINE
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.suites.recorded import spec_of
@@ -159,6 +160,24 @@ def brief(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def begun_from(merged: Merged, among: Iterable[Merged]) -> Merged | None:
+    """The single policies, seed by seed, that the runs of a fan began as; None where they began by
+    themselves or a single policy is missing."""
+    wanted = set(merged.config.seeds)
+    if not merged.config.from_single:
+        return None
+    seeds, like = merged.config.seeds, merged.config
+    alike = (merged.suite.name, BASELINE, like.hyper, like.steps)
+    for each in among:
+        its = each.config
+        if (each.suite.name, its.method, its.hyper, its.steps) == alike and wanted <= set(
+            its.seeds
+        ):
+            measured = each.measured.of_rows([its.seeds.index(seed) for seed in seeds])
+            return replace(each, config=replace(its, seeds=seeds), measured=measured)
+    return None
+
+
 def best_single(merged: Merged, among: Iterable[Merged]) -> Merged | None:
     """The single policy to compare with: of the same suite and steps, the settings that score best
     on the training environment (of ties, the first by label).
@@ -169,7 +188,7 @@ def best_single(merged: Merged, among: Iterable[Merged]) -> Merged | None:
     by_label: dict[str, list[Merged]] = defaultdict(list)
     for each in among:
         same = (each.suite.name, each.config.steps) == (merged.suite.name, merged.config.steps)
-        if each.config.method == "single" and same:
+        if each.config.method == BASELINE and same:
             by_label[each.label].append(each)
 
     def seeds(single: Merged) -> tuple[int, bool]:

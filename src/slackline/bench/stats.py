@@ -102,35 +102,68 @@ class Estimate(NamedTuple):
         return value if np.isnan(self.low) else f"{value} [{low}, {high}]"
 
 
-def ratio(matrix: np.ndarray, base: np.ndarray) -> Estimate | None:
+def ratio(matrix: np.ndarray, base: np.ndarray, *, paired: bool = False) -> Estimate | None:
     """Of the averages over seeds and variations of two matrices [seeds × variations].
 
     The interval is Fieller's: the ratios r for which a − r·b may be 0, by Welch's t-test over the
-    seeds of both. It is unknown (NaN) where either has one seed. None where the base's average is
-    not positive, or may not be: a ratio would mean nothing.
+    seeds of both, or by a paired t-test where row by row both are of one seed and have a common
+    history. It is unknown (NaN) where either has one seed. None where the base's average is not
+    positive, or may not be: a ratio would mean nothing.
     """
-    a, b = (summarise(each.mean(axis=1)) for each in (matrix, base))
-    if b.mean <= 0.0:
+    pair = Pair.of(matrix, base, paired=paired)
+    if pair.b <= 0.0:
         return None
-    value = a.mean / b.mean
-    if min(a.num_seeds, b.num_seeds) < 2:
+    value = pair.a / pair.b
+    if pair.num_seeds < 2:
         return Estimate(value, np.nan, np.nan)
-    errors = np.array([a.standard_error, value * b.standard_error]) ** 2
-    if not errors.any():
+    if pair.error(value) == 0.0:
         return Estimate(value, value, value)
-    far = stdtrit(_freedom(errors, a, b), 0.975)
-    # The roots of (a − r·b)² = far² (error of a)² + far² r² (error of b)².
-    squared = b.mean**2 - (far * b.standard_error) ** 2
+    far = stdtrit(pair.freedom(value), 0.975) ** 2
+    # The roots of (a − r·b)² = far (var of a − 2 r cov + r² var of b).
+    squared = pair.b**2 - far * pair.var_b
     if squared <= 0.0:
         return None
-    middle, constant = a.mean * b.mean, a.mean**2 - (far * a.standard_error) ** 2
-    half = np.sqrt(middle**2 - squared * constant)
+    middle, constant = pair.a * pair.b - far * pair.cov, pair.a**2 - far * pair.var_a
+    half = np.sqrt(max(middle**2 - squared * constant, 0.0))
     return Estimate(value, float((middle - half) / squared), float((middle + half) / squared))
 
 
-def _freedom(errors: np.ndarray, a: Summary, b: Summary) -> float:
-    """Welch and Satterthwaite's degrees of freedom of a sum with these squared errors (2,)."""
-    return errors.sum() ** 2 / (errors**2 / [a.num_seeds - 1, b.num_seeds - 1]).sum()
+class Pair(NamedTuple):
+    """Two averages over seeds, with the squared standard errors of both and their covariance."""
+
+    a: float
+    b: float
+    var_a: float
+    var_b: float
+    cov: float
+    seeds_of_a: int
+    seeds_of_b: int
+    paired: bool
+
+    @staticmethod
+    def of(matrix: np.ndarray, base: np.ndarray, *, paired: bool) -> Pair:
+        rows = matrix.mean(axis=1), base.mean(axis=1)
+        a, b = map(summarise, rows)
+        cov = 0.0
+        if paired and a.num_seeds > 1:
+            cov = float(np.cov(*rows)[0, 1]) / a.num_seeds
+        errors = (a.standard_error**2, b.standard_error**2)
+        return Pair(a.mean, b.mean, *errors, cov, a.num_seeds, b.num_seeds, paired)
+
+    @property
+    def num_seeds(self) -> int:
+        return min(self.seeds_of_a, self.seeds_of_b)
+
+    def error(self, r: float = 1.0) -> float:
+        """Standard error of a − r·b."""
+        return max(self.var_a - 2.0 * r * self.cov + r**2 * self.var_b, 0.0) ** 0.5
+
+    def freedom(self, r: float = 1.0) -> float:
+        """Degrees of freedom of that error: Welch and Satterthwaite's, or those of the pairs."""
+        if self.paired:
+            return self.num_seeds - 1
+        errors = np.array([self.var_a, r**2 * self.var_b])
+        return errors.sum() ** 2 / (errors**2 / [self.seeds_of_a - 1, self.seeds_of_b - 1]).sum()
 
 
 RatioOf = Literal["returns", "costs"]
@@ -152,24 +185,27 @@ class Comparison(NamedTuple):
     """How many times as good it is, so that more than 1 is better: its return ÷ the other's, or
     the other's cost ÷ its own."""
     difference: Estimate
-    """Its average return − the other's, with Welch's interval."""
+    """Its average return − the other's, with Welch's interval, or that of the pairs."""
     better: float
     """Probability that its average is the higher one, by the same t-distribution (a flat prior).
     NaN where either has one seed."""
 
 
-def compare(matrix: np.ndarray, base: np.ndarray, of: RatioOf | None) -> Comparison:
+def compare(
+    matrix: np.ndarray, base: np.ndarray, of: RatioOf | None, *, paired: bool = False
+) -> Comparison:
     """Two matrices [seeds × variations] by their averages; `of` is what `ratio_of` says."""
     times = None
     if of is not None:
-        times = ratio(matrix, base) if of == "returns" else ratio(-base, -matrix)
-    a, b = (summarise(each.mean(axis=1)) for each in (matrix, base))
-    gap, errors = a.mean - b.mean, np.array([a.standard_error, b.standard_error]) ** 2
-    if min(a.num_seeds, b.num_seeds) < 2:
+        one, other = (matrix, base) if of == "returns" else (-base, -matrix)
+        times = ratio(one, other, paired=paired)
+    pair = Pair.of(matrix, base, paired=paired)
+    gap, error = pair.a - pair.b, pair.error()
+    if pair.num_seeds < 2:
         return Comparison(times, Estimate(gap, np.nan, np.nan), np.nan)
-    if not errors.any():
+    if error == 0.0:
         return Comparison(times, Estimate(gap, gap, gap), 0.5 * (1.0 + float(np.sign(gap))))
-    freedom, error = _freedom(errors, a, b), np.sqrt(errors.sum())
+    freedom = pair.freedom()
     half = float(stdtrit(freedom, 0.975) * error)
     return Comparison(
         times, Estimate(gap, gap - half, gap + half), float(stdtr(freedom, gap / error))

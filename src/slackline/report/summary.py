@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from slackline.bench.measured import beside_single
-from slackline.bench.merged import Merged, best_single
+from slackline.bench.merged import Merged, begun_from, best_single
 from slackline.bench.stats import Estimate, Summary, decimals, summarise
 from slackline.io.files import write_output
 from slackline.methods.catalogue import BASELINE, CATALOGUE, DEFAULT
@@ -35,7 +35,8 @@ CAPTION = (
     "score: mean ± standard error over seeds of the chosen z's, averaged over the suite's changed "
     "environments, on fresh episodes. ratio: to the best single policy of the same suite and "
     "steps, best by its score on the unchanged environment, with a 95 % interval; more than 1 is "
-    "better, since of negative returns (costs) it is Single's ÷ the method's; where returns lie on "
+    "better, since of negative returns (costs) it is Single's ÷ the method's; of runs begun from "
+    "single it is to the single policies that they began as, seed by seed; where returns lie on "
     "both sides of 0, or the interval has no end, the difference instead (with a sign). train: the "
     f"same ratio on the unchanged environment. default z: {DEFAULT_Z}. adapted − default: what "
     f"the episodes spent on choosing z added. oracle: {ORACLE}. headroom: {HEADROOM}."
@@ -79,7 +80,7 @@ def summary_row(merged: Merged, among: Sequence[Merged], beside: Path) -> dict[s
         "train": train and train.mean,
         "train_error": train and _error(train),
         **_adapting(merged),
-        **_beside_single(merged, best_single(merged, among)),
+        **_beside_single(merged, among),
         "folders": sorted(Path(os.path.relpath(f, beside)).as_posix() for f in merged.folders),
     }
     return {name: _rounded(value) for name, value in row.items()}
@@ -104,11 +105,15 @@ def _adapting(merged: Merged) -> dict[str, float | None]:
     }
 
 
-def _beside_single(merged: Merged, single: Merged | None) -> dict[str, Any]:
-    """The ratios, and which single policy they are to; the best one itself has none."""
+def _beside_single(merged: Merged, among: Sequence[Merged]) -> dict[str, Any]:
+    """The ratios, and which single policy they are to: seed by seed the one that a run began as, or
+    else the best one; which itself has none."""
+    began_as = begun_from(merged, among)
+    single = began_as or best_single(merged, among)
     found = None
     if single is not None and (merged.config.method, merged.label) != (BASELINE, single.label):
-        found = beside_single(merged.measured, single.measured)
+        paired = began_as is not None
+        found = beside_single(merged.measured, single.measured, paired=paired)
     changed, default, train = (
         (found.changed, found.default, found.train) if found else (None, None, None)
     )
@@ -116,6 +121,7 @@ def _beside_single(merged: Merged, single: Merged | None) -> dict[str, Any]:
         "single": single and single.label,
         "single_score": single and float(single.measured.changed.mean()),
         "single_seeds": single and len(single.config.seeds),
+        "paired": began_as is not None,
         "headroom": single and single.measured.headroom,
         "ratio_of": found and found.of,
         **_named(changed and changed.ratio, "ratio", "low", "high"),
