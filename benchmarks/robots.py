@@ -26,16 +26,11 @@ from timing import Contender, take_turns
 import slackline as sl
 from slackline.envs.brax import quiet_brax
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, one_by_one, zeros_as
-from slackline.learn.program import (
-    BLOCK,
-    STATE,
-    WHOLE,
-    Program,
-    compiled,
-    layout_of,
-)
+from slackline.learn.learner import Learner
+from slackline.learn.program import STATE, Program
 from slackline.networks.mlp import MLP, init_mlp
+from slackline.parallel.blocks import one_by_one, zeros_as
+from slackline.parallel.mesh import BLOCK, WHOLE, compiled, layout_of
 from slackline.subspace import Subspace
 from slackline.suites.suite import Suite
 
@@ -128,7 +123,7 @@ def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender
             running, steps, episodes = learner.collect(key, running, state, hyper)
             return running, (jax.tree.map(lambda x: x[-1], steps), episodes)
 
-        keys = learner.keys_of_blocks(collect_key, hyper)
+        keys = learner.blocks(hyper).keys(collect_key)
         running, kept = one_by_one(one, (keys, state.running))
         return state._replace(running=running, key=key), kept
 

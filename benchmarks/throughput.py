@@ -30,7 +30,8 @@ from timing import Contender, keep, seconds, take_turns
 import slackline as sl
 from slackline.learn.collect import Running, collect, start
 from slackline.learn.learner import Learner
-from slackline.learn.program import SEED, WHOLE, Program, compiled, layout_of
+from slackline.learn.program import Program
+from slackline.parallel.mesh import SEED, WHOLE, compiled, layout_of
 from slackline.runtime import default_devices
 from slackline.training import configure, run_training
 

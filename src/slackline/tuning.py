@@ -22,10 +22,11 @@ from slackline.errors import SlacklineError, require_count, unknown
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
 from slackline.learn.normalise import Moments
-from slackline.learn.program import SEED, compiled, layout_of, trainer
+from slackline.learn.program import trainer
 from slackline.methods.catalogue import method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP
+from slackline.parallel.mesh import SEED, compiled, layout_of
 from slackline.store.choice import Choice
 from slackline.suites.suite import TrainTask
 from slackline.training import STRIDES, OnTick, Tick

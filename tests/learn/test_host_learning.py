@@ -17,6 +17,7 @@ from host_probes import Diary, Faulty, Recorder, length
 from probes import Killed, killing_at
 
 import slackline as sl
+from slackline.algorithms.actor_critic import next_values
 from slackline.envs.cartpole import CartPole
 from slackline.envs.gymnasium import describe
 from slackline.envs.host import WatchedPool
@@ -78,10 +79,11 @@ def test_next_values_are_those_of_the_observations_reached(seed: int, limit: int
     done = (draw.random(cut.shape) < 0.2) & ~cut
     steps = window(num_steps, done, cut, seed)
     learner, state = learner_of(limit)
-    networks, value = state.networks, jax.jit(learner.values)
-    whole = value(networks, steps.next_observation, steps.z)
-    values = value(networks, steps.observation, steps.z)
-    found = jax.jit(learner.next_values)(networks, steps, values)
+    networks = state.networks
+    value = jax.jit(partial(learner.agent.values, networks.policy, networks.critic))
+    whole = value(steps.next_observation, steps.z)
+    values = value(steps.observation, steps.z)
+    found = next_values(value, steps, values, learner.shortest_limit)
     np.testing.assert_allclose(found[~done], whole[~done], rtol=1e-5, atol=1e-6)
     # The test can tell: the next row's value would be that of another episode.
     naive = np.concatenate([values[1:], found[-1:]])

@@ -17,13 +17,16 @@ import pytest
 from probes import DISCOUNT, PROBES, Aim, Idle, Table, Tabular
 from scipy import optimize, stats
 
+from slackline.algorithms import ALGORITHMS
+from slackline.algorithms.actor_critic import Losses
 from slackline.envs.api import Env
 from slackline.envs.cartpole import CartPole
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, Losses, TrainState, iterations_done, shuffle
+from slackline.learn.learner import Learner, TrainState
 from slackline.methods.catalogue import CATALOGUE, method
 from slackline.methods.method import Method
 from slackline.networks.mlp import NormedMLP
+from slackline.parallel.blocks import shuffle
 from slackline.types import Array
 
 jit = partial(
@@ -327,7 +330,7 @@ def test_damped_anchors_stay_together_where_free_ones_drift() -> None:
 def test_iterations_are_counted_by_the_optimiser() -> None:
     hyper = replace(TINY, epochs=2, minibatches=4)
     state = stepped(LINE, hyper, 3, 10.0)[-1]
-    assert float(iterations_done(state.networks, hyper)) == 3.0
+    assert float(ALGORITHMS["a2c"].iterations_done(state.networks, hyper)) == 3.0
 
 
 def test_learning_rates_fall_linearly_to_their_last_share() -> None:

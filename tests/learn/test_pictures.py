@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,15 @@ from gymnasium.spaces import Box
 from host_probes import Lamp, pool_of
 
 import slackline as sl
+from slackline.agents import pictures
+from slackline.algorithms.actor_critic import Samples
+from slackline.algorithms.ppo import PPO
 from slackline.envs.api import Discrete
 from slackline.envs.gymnasium import observer, picture_of
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors, write_tensors
-from slackline.learn import learner as module
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, Samples
+from slackline.learn.learner import Learner
 from slackline.methods.catalogue import method
 from slackline.networks.impala import Impala
 from slackline.suites.own import hyper_for
@@ -125,6 +128,10 @@ def samples(learner: Learner, num: int) -> Samples:
     return Samples(steps, numbers(), numbers())
 
 
+def gradients(learner: Learner, networks: Any, hyper: Hyper, batch: Samples) -> Any:
+    return learner.agent.mean_over(partial(PPO().gradients, learner.agent, networks, hyper), batch)
+
+
 @pytest.mark.parametrize("name", ["lop", "diayn_r"])
 def test_gradients_of_a_few_at_a_time_are_those_of_all(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -134,8 +141,8 @@ def test_gradients_of_a_few_at_a_time_are_those_of_all(
     batch = samples(learner, 24)
 
     def found(few: int) -> Any:
-        monkeypatch.setattr(module, "PICTURES", few)
-        return jax.jit(learner.gradients)(networks, batch, SMALL)
+        monkeypatch.setattr(pictures, "PICTURES", few)
+        return jax.jit(lambda batch: gradients(learner, networks, SMALL, batch))(batch)
 
     whole, parts = found(24), found(10)  # eight at a time
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-5), whole, parts)
@@ -151,7 +158,7 @@ def test_policy_and_critic_share_their_blocks() -> None:
 
     def shared(coefficient: float) -> Any:
         hyper = replace(SMALL, entropy=0.0, critic_coefficient=coefficient)
-        (policy, *_), _ = learner.gradients(networks, batch, hyper)
+        (policy, *_), _ = gradients(learner, networks, hyper, batch)
         return jax.tree.leaves(policy.shared)
 
     for one, three in zip(shared(1.0), shared(3.0), strict=True):

@@ -16,8 +16,9 @@ from slackline.envs.pendulum import Pendulum
 from slackline.io.tensors import to_tensors
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
-from slackline.learn.program import SEED, WHOLE, Layout, Program, Progress, compiled, layout_of
+from slackline.learn.program import Program, Progress
 from slackline.methods.catalogue import CATALOGUE
+from slackline.parallel.mesh import SEED, WHOLE, Layout, compiled, layout_of
 
 HYPER = replace(
     Hyper(algorithm="ppo"),

@@ -31,6 +31,7 @@ from slackline.suites import own
 from slackline.suites.own import another, changed_options, environment, suite_of
 from slackline.suites.recorded import named_again, recorded, spec_of, words_of
 from slackline.suites.suite import Suite
+from slackline.training import run_training
 
 EARLIER = Path(__file__).parent / "earlier"
 """Runs of an earlier version, which kept no more of a user's suite than its name: `word` was
@@ -374,3 +375,15 @@ def test_an_earlier_run_on_a_file_is_adapted_with_that_file(
     Path("planets.toml").unlink()
     assert "Pendulum on other planets" in told(capsys, "report", "file"), "kept from now on"
     assert sl.load("file").home.title == "Pendulum on other planets"  # type: ignore[union-attr]
+
+
+def test_a_checkpoint_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
+    """The names of its tensors are those of fields; it has every kind of network there is."""
+    out = tmp_path / "run"
+    shutil.copytree(EARLIER / "checkpoint", out)
+    config = RunFolder(out).config()
+    before = read_tensors(out / "checkpoint.safetensors")[0]
+    run_training(config, out, resume=True)
+    assert [line["iteration"] for line in RunFolder(out).read_progress()] == list(range(1, 7))
+    assert set(read_tensors(out / "checkpoint.safetensors")[0]) == set(before)
+    assert "networks.auxiliary.layers.0.weight" in before

@@ -21,11 +21,11 @@ from slackline.adapt.host import host_kshot
 from slackline.envs.api import Env, Params, mixed
 from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, require_count
-from slackline.learn.learner import one_by_one
-from slackline.learn.program import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.methods.method import Method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import Network
+from slackline.parallel.blocks import one_by_one
+from slackline.parallel.mesh import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.runtime import set_up_jax
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite

@@ -20,16 +20,8 @@ from slackline.envs.host import HostEnv, WatchedPool, open_pool
 from slackline.learn.collect import Episodes
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
-from slackline.learn.program import (
-    SEED,
-    STATE,
-    WHOLE,
-    Layout,
-    Program,
-    Progress,
-    compiled,
-    layout_of,
-)
+from slackline.learn.program import STATE, Program, Progress
+from slackline.parallel.mesh import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.types import Array, Transition
 
 
@@ -164,8 +156,7 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
     ) -> tuple[Array, ...]:
         """Actions of N environments; those with a fresh episode get a new z first. A network that
         acts and judges at once has its say on both."""
-        _, collect_key, _ = jax.random.split(state.key, 3)
-        z_key, act_key = jax.random.split(jax.random.fold_in(collect_key, t))
+        z_key, act_key = jax.random.split(jax.random.fold_in(state.keys.collect, t))
         z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
         noise = learner.distribution.noise(act_key, (len(fresh),))
         done = learner.act(state, hyper, noise, observation, z)

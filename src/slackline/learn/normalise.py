@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from slackline.learn import across
 from slackline.networks.normaliser import Normaliser
+from slackline.parallel import collectives
 from slackline.types import Array
 
 SMALLEST_STD = 1e-3
@@ -36,10 +36,10 @@ class Moments(NamedTuple):
         """The moments with a batch (..., size) merged in, the whole of it where `axis` shares it
         out among devices."""
         batch = observations.reshape(-1, observations.shape[-1])
-        num = across.total(jnp.float32(batch.shape[0]), axis)
-        mean = across.total(jnp.sum(batch, axis=0), axis) / num
+        num = collectives.total(jnp.float32(batch.shape[0]), axis)
+        mean = collectives.total(jnp.sum(batch, axis=0), axis) / num
         squared = jnp.square(batch - self._like(mean, batch))
-        deviations = across.total(jnp.sum(squared, axis=0), axis)
+        deviations = collectives.total(jnp.sum(squared, axis=0), axis)
         count, shift = self.count + num, mean - self.mean
         return Moments(
             count,

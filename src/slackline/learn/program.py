@@ -1,9 +1,4 @@
-"""Many seeds as one compiled program, spread over the devices there are.
-
-The devices form a mesh of two axes. Along "seed" the copies are shared out: they never talk to each
-other. Along "block" the environments of one copy are: its gradients are averaged over the devices.
-Seeds come first, since they run without synchronising; what is left over goes to the blocks.
-"""
+"""Many seeds as one compiled program, spread over the devices there are."""
 
 from __future__ import annotations
 
@@ -15,69 +10,23 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding
 
-from slackline.learn.across import largest_divisor
 from slackline.learn.collect import Episodes
 from slackline.learn.hyper import Hyper
-from slackline.learn.learner import Learner, Losses, TrainState, zeros_as
+from slackline.learn.learner import Learner, TrainState
+from slackline.parallel.blocks import zeros_as
+from slackline.parallel.mesh import BLOCK, SEED, WHOLE, Layout, compiled, layout_of
 
 
 class Progress(NamedTuple):
     """Per seed (S,): sums over the episodes that ended and means of the losses over iterations."""
 
     episodes: Episodes
-    losses: Losses
+    losses: Any
+    """The numbers that the algorithm logs, a NamedTuple."""
 
 
-class Layout(NamedTuple):
-    """How copies and their blocks of environments lie on the devices, and in which order a device
-    takes the copies it has."""
-
-    seeds: int
-    blocks: int
-    side_by_side: bool
-    """Vmapped copies suit small networks; with several blocks each, or convolutions, one copy
-    fills a device."""
-
-    @property
-    def mesh(self) -> Mesh:
-        devices = np.array(jax.local_devices()[: self.seeds * self.blocks])
-        return Mesh(devices.reshape(self.seeds, self.blocks), ("seed", "block"))
-
-    @property
-    def axis(self) -> str | None:
-        """What a learner averages over."""
-        return "block" if self.blocks > 1 else None
-
-    def each(
-        self, function: Callable[..., Any], axes: tuple[int | None, ...]
-    ) -> Callable[..., Any]:
-        """`function` for every copy a device has; `axes` as in vmap."""
-        if self.side_by_side:
-            return jax.vmap(function, in_axes=axes)
-
-        def in_turn(*arguments: Any) -> Any:
-            def one(own: list[Any]) -> Any:
-                rest = iter(own)
-                pairs = zip(arguments, axes, strict=True)
-                return function(*(x if axis is None else next(rest) for x, axis in pairs))
-
-            pairs = zip(arguments, axes, strict=True)
-            return jax.lax.map(one, [x for x, axis in pairs if axis is not None])
-
-        return in_turn
-
-
-def layout_of(copies: int, num_blocks: int = 1, *, side_by_side: bool = True) -> Layout:
-    """As many devices as can be used: a number of seeds, or of blocks, on each alike."""
-    seeds = largest_divisor(copies, jax.local_device_count())
-    blocks = largest_divisor(num_blocks, jax.local_device_count() // seeds)
-    return Layout(seeds, blocks, side_by_side and num_blocks == 1)
-
-
-SEED, BLOCK, WHOLE = PartitionSpec("seed"), PartitionSpec("seed", "block"), PartitionSpec()
 STATE = TrainState(networks=SEED, seen=SEED, running=BLOCK, key=SEED)  # type: ignore[arg-type]
 
 
@@ -172,22 +121,3 @@ def advance(
     _, nothing = zeros_as(iterate, state)
     state, total = jax.lax.fori_loop(0, iterations, body, (state, nothing))
     return state, total._replace(losses=jax.tree.map(lambda x: x / iterations, total.losses))
-
-
-def compiled(
-    function: Callable[..., Any],
-    layout: Layout,
-    in_specs: tuple[Any, ...],
-    out_specs: Any,
-    *,
-    run_long: bool = False,
-) -> Callable[..., Any]:
-    """Jit `function` with its arguments laid out on the mesh.
-
-    What will not `run_long` is compiled with less optimisation, in about a third of the time.
-    """
-    sharded = jax.shard_map(
-        function, mesh=layout.mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False
-    )
-    options = {} if run_long else {"xla_backend_optimization_level": 1}
-    return jax.jit(sharded, compiler_options=options)

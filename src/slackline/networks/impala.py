@@ -186,24 +186,6 @@ def in_patches(picture: Array, channels: int) -> Array:
     return squares.swapaxes(2, 3).reshape(size, height // p, width // p, channels)
 
 
-def init_network(
-    key: Array,
-    hidden: Sequence[int],
-    extra: int,
-    num_outputs: int,
-    num_anchors: int = 1,
-    *,
-    seen: tuple[int, ...],
-    patch: int,
-    channels: Sequence[int],
-) -> Network:
-    """A fresh network for what is seen, a vector (size,) or a picture (H, W, C), with `extra`
-    numbers beside it. `patch` and `channels` are of pictures only."""
-    if len(seen) == 1:
-        return init_mlp(key, (seen[0] + extra, *hidden, num_outputs), num_anchors)
-    return init_impala(key, seen, extra, patch, channels, (*hidden, num_outputs), num_anchors)
-
-
 RESIDUALS = 2
 """Pairs of convolutions in a block."""
 

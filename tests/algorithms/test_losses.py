@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from probes import properties
 
-from slackline.learn.losses import a2c_surrogate, gae, normalise, ppo_surrogate, value_loss
+from slackline.algorithms.a2c import a2c_surrogate
+from slackline.algorithms.losses import gae, normalise, value_loss
+from slackline.algorithms.ppo import ppo_surrogate
 
 T, N = 6, 3
 

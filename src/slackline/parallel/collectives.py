@@ -1,4 +1,4 @@
-"""Over the devices of a mesh axis; without an axis there is only this one."""
+"""Sums, means and minima over the devices of a mesh axis; without an axis there is one device."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ def total(tree: Any, axis: str | None) -> Any:
 
 
 def mean(tree: Any, axis: str | None) -> Any:
-    """As one vector: every collective is a meeting of all devices, however small its array."""
+    """Of the whole tree as one vector: every collective synchronises all devices, however small
+    its array."""
     if axis is None:
         return tree
     vector, back = ravel_pytree(tree)
@@ -22,8 +23,3 @@ def mean(tree: Any, axis: str | None) -> Any:
 
 def least(tree: Any, axis: str | None) -> Any:
     return tree if axis is None else jax.lax.pmin(tree, axis)
-
-
-def largest_divisor(number: int, limit: int) -> int:
-    """How many of `number` things to take at once, at most `limit` and always as many."""
-    return max(n for n in range(1, limit + 1) if number % n == 0)

@@ -1,11 +1,11 @@
-"""The advantage estimate and the losses, as pure functions of arrays."""
+"""The advantage estimate and the critic's loss, as pure functions of arrays."""
 
 from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
 
-from slackline.learn import across
+from slackline.parallel import collectives
 from slackline.types import Array
 
 
@@ -40,23 +40,9 @@ def gae(
 
 def normalise(advantage: Array, axis: str | None = None) -> Array:
     """Mean 0, standard deviation 1 along the last dimension, and over the devices of `axis`."""
-    centred = advantage - across.mean(jnp.mean(advantage, axis=-1, keepdims=True), axis)
-    variance = across.mean(jnp.mean(jnp.square(centred), axis=-1, keepdims=True), axis)
+    centred = advantage - collectives.mean(jnp.mean(advantage, axis=-1, keepdims=True), axis)
+    variance = collectives.mean(jnp.mean(jnp.square(centred), axis=-1, keepdims=True), axis)
     return centred / (jnp.sqrt(variance) + 1e-8)
-
-
-def a2c_surrogate(log_prob: Array, advantage: Array) -> Array:
-    """−E[log π(a|s) A]"""
-    return -jnp.mean(log_prob * advantage)
-
-
-def ppo_surrogate(
-    log_prob: Array, old_log_prob: Array, advantage: Array, clip: float | Array
-) -> Array:
-    """−E[min(ρ A, clip(ρ, 1 − ε, 1 + ε) A)] with ρ = π(a|s) / π_old(a|s)"""
-    ratio = jnp.exp(log_prob - old_log_prob)
-    clipped = jnp.clip(ratio, 1.0 - clip, 1.0 + clip)
-    return -jnp.mean(jnp.minimum(ratio * advantage, clipped * advantage))
 
 
 def value_loss(value: Array, target: Array) -> Array:

@@ -1,0 +1,1 @@
+"""How a training is laid out on devices: the mesh, blocks of environments, collectives."""
