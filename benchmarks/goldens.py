@@ -136,7 +136,8 @@ def tune(folder: Path) -> str:
     few = ("--seeds", 2, "--steps", "20k", "--devices", 1, "--out", "choice.json")
     slackline(folder, "tune", "cartpole", *grid, *few)
     choice = json.loads((folder / "choice.json").read_text())
-    return text_hash(json.dumps({name: choice[name] for name in ("hyper", "ranking")}))
+    chosen = {name: choice[name] for name in ("hyper", "ranking")}
+    return text_hash(json.dumps(chosen, sort_keys=True))
 
 
 def report(folder: Path, runs: Path) -> str:
