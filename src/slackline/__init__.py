@@ -9,10 +9,9 @@ action = line.at(result.z)(observation)
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from slackline.errors import Interrupted, SlacklineError
+from slackline.errors import Interrupted, SlacklineError, imported
 from slackline.runtime import compile_loops_whole
 
 if TYPE_CHECKING:
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
     from slackline.envs.envpool import envpool
     from slackline.envs.gymnasium import gymnasium
     from slackline.learn.hyper import Hyper
-    from slackline.line import Line
+    from slackline.line import Line, load
     from slackline.methods.catalogue import CATALOGUE, method
     from slackline.methods.method import Method
     from slackline.subspace import Policy, Subspace
     from slackline.suites import suite
     from slackline.suites.suite import Suite, Variation
-    from slackline.training import load, train, train_seeds
+    from slackline.training import train, train_seeds
 
 compile_loops_whole()
 
@@ -47,7 +46,7 @@ _HOMES = {
     "adapt_many": "slackline.adapt.kshot",
     "envpool": "slackline.envs.envpool",
     "gymnasium": "slackline.envs.gymnasium",
-    "load": "slackline.training",
+    "load": "slackline.line",
     "method": "slackline.methods.catalogue",
     "suite": "slackline.suites",
     "train": "slackline.training",
@@ -81,7 +80,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+        return getattr(imported(_HOMES[name]), name)
     raise AttributeError(f"module 'slackline' has no attribute {name!r}")
 
 

@@ -46,6 +46,18 @@ def needed(module: str, sentence: str, extra: str) -> Any:
         raise SlacklineError(f"{sentence}: pip install 'slackline-rl[{extra}]'") from error
 
 
+def imported(module: str) -> Any:
+    """A module of the full install; a robot's, with NumPy and safetensors alone, lacks some."""
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("slackline"):
+            raise
+        raise SlacklineError(
+            f"this needs {error.name}, which is not installed: pip install slackline-rl"
+        ) from error
+
+
 def in_one_line(error: BaseException) -> str:
     """What an error of somebody else's says, without its line breaks and not without end."""
     return " ".join(str(error).split())[:300]

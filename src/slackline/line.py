@@ -1,19 +1,29 @@
-"""What training returns and `slackline.load` finds: a subspace that can be adapted."""
+"""What training returns and `slackline.load` finds: a subspace that can be adapted.
+
+Loading, acting and ask/tell need NumPy and safetensors alone; whatever plays episodes here imports
+JAX and the simulator when it is called.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from slackline.adapt.adapter import GridAdapter
-from slackline.adapt.kshot import Adaptation, adapt_one
-from slackline.envs.api import Params
-from slackline.envs.host import HostEnv
-from slackline.subspace import Subspace
-from slackline.suites.suite import Suite, Variation
+from slackline.errors import SlacklineError, imported
+from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
+from slackline.subspace import Subspace, load_subspaces
+
+if TYPE_CHECKING:
+    from slackline.adapt.kshot import Adaptation
+    from slackline.envs.api import Params
+    from slackline.envs.host import HostEnv
+    from slackline.suites.suite import Suite, Variation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Line(Subspace):
     """A subspace with its ways to adapt, which the artefact itself knows nothing of."""
 
@@ -40,4 +50,51 @@ class Line(Subspace):
         `sl.gymnasium`. Counts left out are the suite's protocol. `suite` is another one than it was
         trained on, with the same observations and actions: `suite="halfcheetah-dev"`.
         """
+        adapt_one = imported("slackline.adapt.kshot").adapt_one
         return adapt_one(self, variation, shots, episodes, score_episodes, suite)
+
+
+def load(path: str | Path, seed: int | None = None, *, env: Any = None) -> Line:
+    """Load a trained subspace from a run folder or a subspace file.
+
+    Where the run has several seeds, `seed` picks one; left out, the first. Nothing that a file
+    names is imported or made: to play the variations of a suite of your own, name its environment
+    again in `env`, as for `train` (or all of them in a list, if variations have environments of
+    their own). Policies and adapters need none.
+    """
+    path = Path(path)
+    file = path / SUBSPACE if path.is_dir() else path
+    found = _one_seed(file, _subspaces(path, file), seed)
+    return Line.of(found if env is None else _at_home(found, env, path))
+
+
+def _subspaces(path: Path, file: Path) -> list[Subspace]:
+    """Every seed there is, each with what the run keeps of its suite."""
+    if not path.is_dir():
+        return load_subspaces(file)
+    if not file.exists() and not file.is_symlink():
+        read_record(path)  # names what is wrong with a folder that is not a run
+        raise SlacklineError(f"{path}: is not trained to the end yet; resume it first")
+    found = load_subspaces(file)
+    if not (path / RECORD).exists():
+        return found
+    record, suite = read_record(path), found[0].suite
+    insist_on_own(file, suite, record["config"].get("suite"))
+    spec = spec_in(record, suite, path / RECORD)
+    return [replace(each, spec=spec or each.spec, where=path) for each in found]
+
+
+def _one_seed(file: Path, subspaces: Sequence[Subspace], seed: int | None) -> Subspace:
+    for subspace in subspaces:
+        if seed in (None, subspace.seed):
+            return subspace
+    has = ", ".join(str(each.seed) for each in subspaces)
+    raise SlacklineError(f"{file}: has no seed {seed} (it has: {has})")
+
+
+def _at_home(subspace: Subspace, env: Any, path: Path) -> Subspace:
+    """With the environments that the user names, so that its variations can be played."""
+    from slackline.suites.recorded import home_of, named_again
+
+    given = env if isinstance(env, list | tuple) else [env]
+    return replace(subspace, home=named_again(home_of(subspace), given, path))

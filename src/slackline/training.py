@@ -6,7 +6,7 @@ import math
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,10 +28,10 @@ from slackline.methods.catalogue import BASELINE, DEFAULT
 from slackline.methods.catalogue import method as find_method
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunConfig, RunFolder
-from slackline.subspace import Subspace, load_subspaces, save_subspaces
-from slackline.suites import NAMES, builtin, is_own
+from slackline.subspace import Subspace, save_subspaces
+from slackline.suites import NAMES, builtin
 from slackline.suites import suite as find_suite
-from slackline.suites.recorded import known_suite, named_again, spec_of
+from slackline.suites.recorded import spec_of
 from slackline.suites.suite import Suite
 
 STRIDES = 200
@@ -496,36 +496,3 @@ def _stop_requests() -> Iterator[Callable[[], bool]]:
     finally:
         for signum, handler in previous.items():
             signal.signal(signum, handler)
-
-
-def load(
-    path: str | Path, seed: int | None = None, *, env: Task | Sequence[Task] | None = None
-) -> Line:
-    """Load a trained subspace from a run folder or a subspace file.
-
-    Where the run has several seeds, `seed` picks one; left out, the first. Nothing that a file
-    names is imported or made: to play the variations of a suite of your own, name its environment
-    again in `env`, as for `train` (or all of them in a list, if variations have environments of
-    their own). Policies and adapters need none.
-    """
-    set_up_jax()
-    path = Path(path)
-    folder = RunFolder(path)
-    if path.is_dir() and not folder.subspace_file.exists():
-        folder.read()  # names what is wrong with a folder that is not a run
-        raise SlacklineError(f"{path}: is not trained to the end yet; resume it first")
-    file = folder.subspace_file if path.is_dir() else path
-    subspaces = folder.subspaces() if folder.run_file.exists() else load_subspaces(file)
-    found = next((s for s in subspaces if seed in (None, s.seed)), None)
-    if found is None:
-        raise SlacklineError(
-            f"{file}: has no seed {seed} (it has: {', '.join(str(s.seed) for s in subspaces)})"
-        )
-    if env is None and found.spec is None and not is_own(found.suite):
-        return Line.of(found)
-    spaces = (found.observation_shape, found.action)
-    home = found.home or known_suite(found.suite, found.spec, path, spaces)
-    if env is not None:
-        given = env if isinstance(env, list | tuple) else [env]
-        home = named_again(home, given, path)
-    return Line.of(replace(found, home=home))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-
-Array = jax.Array
+if TYPE_CHECKING:
+    from jax import Array
+else:
+    Array = Any  # JAX takes a second to import, and a trained line does without it
 
 
 class Transition(NamedTuple):

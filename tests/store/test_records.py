@@ -29,7 +29,7 @@ from slackline.report.results import load_results
 from slackline.store.run import RunFolder
 from slackline.suites import own
 from slackline.suites.own import another, changed_options, environment, suite_of
-from slackline.suites.recorded import named_again, recorded, spec_of, words_of
+from slackline.suites.recorded import home_of, named_again, recorded, spec_of, words_of
 from slackline.suites.suite import Suite
 from slackline.training import run_training
 
@@ -374,7 +374,7 @@ def test_an_earlier_run_on_a_file_is_adapted_with_that_file(
     same_returns(before, pl.read_parquet("file/scores.parquet"))
     Path("planets.toml").unlink()
     assert "Pendulum on other planets" in told(capsys, "report", "file"), "kept from now on"
-    assert sl.load("file").home.title == "Pendulum on other planets"  # type: ignore[union-attr]
+    assert home_of(sl.load("file")).title == "Pendulum on other planets"
 
 
 def test_a_checkpoint_of_an_earlier_version_goes_on(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 
+from slackline.arrays import jnp
 from slackline.envs.view import View
 from slackline.types import Array
 

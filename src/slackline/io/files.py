@@ -33,13 +33,13 @@ def write_atomic(path: Path, content: bytes) -> None:
         os.close(folder)
 
 
-def write_output(path: Path, text: str) -> Path:
+def write_output(path: Path, content: str | bytes) -> Path:
     """Write a file that a user asked for by name, making its folder if need be."""
     if path.is_dir():
         raise SlacklineError(f"{path}: is a folder; the output needs a file name")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, text.encode())
+        write_atomic(path, content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise SlacklineError(f"{path}: cannot be written ({error.strerror})") from None
     return path

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from slackline.arrays import jax
 from slackline.errors import SlacklineError
 from slackline.io.files import refuse_irregular, write_atomic
 

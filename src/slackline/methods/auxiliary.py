@@ -10,9 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
-
+from slackline.arrays import jax, jnp
 from slackline.errors import SlacklineError, require_number
 from slackline.methods.latent import Categorical, Latent
 from slackline.networks.impala import Network

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import abc
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from slackline.arrays import jax, jnp, namespace
 from slackline.errors import SlacklineError, require_count, require_number
+from slackline.methods.draws import uniform
 from slackline.types import Array
 
 
@@ -68,6 +68,11 @@ class Latent(abc.ABC):
         return np.asarray(array, np.float32)
 
 
+def only_anchor(z: Array) -> Array:
+    """The coefficient 1 of the only anchor there is: (..., size) -> (..., 1)."""
+    return namespace(z).ones((*z.shape[:-1], 1), np.float32)
+
+
 def as_floats(value: Any) -> np.ndarray | None:
     """Whatever was given as an array of numbers, or None if it is none."""
     try:
@@ -88,7 +93,7 @@ class Point(Latent):
         return jnp.zeros((num, 0))
 
     def weights(self, z: Array) -> Array:
-        return jnp.ones((*z.shape[:-1], 1))
+        return only_anchor(z)
 
     def candidates(self, shots: int) -> np.ndarray:
         return np.zeros((1, 0), np.float32)
@@ -141,13 +146,13 @@ class Simplex(Latent):
             return jax.random.dirichlet(key, jnp.full(self.anchors, self.concentration), (num,))
         return self._spacings(jax.random.uniform(key, (num, self.anchors - 1)))
 
-    def _spacings(self, cuts: Array) -> Array:
+    def _spacings(self, cuts: Any) -> Any:
         """The N lengths into which N − 1 points (num, N − 1) cut the unit interval."""
-        num = cuts.shape[0]
+        num, xp = cuts.shape[0], namespace(cuts)
         if self.anchors > 2:
-            cuts = jnp.sort(cuts, axis=-1)
-        edges = [jnp.zeros((num, 1)), cuts, jnp.ones((num, 1))]
-        return jnp.diff(jnp.concatenate(edges, axis=-1), axis=-1)
+            cuts = xp.sort(cuts, axis=-1)
+        edges = [xp.zeros((num, 1), np.float32), cuts, xp.ones((num, 1), np.float32)]
+        return xp.diff(xp.concatenate(edges, axis=-1), axis=-1)
 
     def weights(self, z: Array) -> Array:
         return z
@@ -160,11 +165,11 @@ class Simplex(Latent):
             return self._evenly(shots)
         if self.spread == "corners":
             return np.concatenate([self._corners(), self._evenly(shots)])[:shots]
-        return np.asarray(replace(self, concentration=1.0).sample(jax.random.key(0), shots))
+        return self._spacings(uniform(0, (shots, self.anchors - 1)))
 
     def _evenly(self, num: int) -> np.ndarray:
         points = low_discrepancy(num, self.anchors - 1)
-        return np.asarray(self._spacings(jnp.asarray(points)))
+        return self._spacings(points)
 
     def _corners(self) -> np.ndarray:
         """The centre, the anchors, and the midpoint between any two."""
@@ -228,7 +233,7 @@ class Interval(UnitInterval):
     num_anchors = 1
 
     def weights(self, z: Array) -> Array:
-        return jnp.ones((*z.shape[:-1], 1))
+        return only_anchor(z)
 
 
 @dataclass(frozen=True)
@@ -250,7 +255,7 @@ class Bezier(UnitInterval):
             math.comb(degree, k) * z[..., 0] ** k * (1.0 - z[..., 0]) ** (degree - k)
             for k in range(self.anchors)
         ]
-        return jnp.stack(terms, axis=-1)
+        return namespace(z).stack(terms, axis=-1)
 
 
 class OneHot(Latent):
@@ -290,7 +295,7 @@ class Categorical(OneHot):
         return self.skills
 
     def weights(self, z: Array) -> Array:
-        return jnp.ones((*z.shape[:-1], 1))
+        return only_anchor(z)
 
     def candidates(self, shots: int) -> np.ndarray:
         if shots > self.skills:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeVar
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from slackline.arrays import jax, jnp
 from slackline.errors import require_number
 from slackline.networks.mlp import drawn_together
 from slackline.types import Array

@@ -11,10 +11,9 @@ import abc
 from dataclasses import dataclass
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from slackline.arrays import jax, jnp, namespace
 from slackline.envs.api import Continuous, Discrete
 from slackline.types import Array
 
@@ -107,7 +106,7 @@ class TanhNormal(Distribution):
         return outputs
 
     def to_env(self, action: Array) -> Array:
-        tanh: Any = np.tanh if isinstance(action, np.ndarray) else jnp.tanh
+        tanh = namespace(action).tanh
         low, high = (self._bound(bound, action) for bound in (self.space.low, self.space.high))
         return low + (tanh(action) + 1.0) * (0.5 * (high - low))
 

@@ -11,14 +11,14 @@ whose gradient is slow; see benchmarks/pixels.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from slackline.arrays import jax, namespace
 from slackline.networks.mlp import MLP, Layer, combined, draw, from_the_last, init_mlp, mix, relu
 from slackline.types import Array
 
@@ -36,11 +36,16 @@ class Convolution(NamedTuple):
         num_anchors, *_, fan_in, fan_out = self.weight.shape
         if num_anchors == 1 or coefficients is None:
             return convolved(x, self.weight[0]) + self.bias[0][None, None, None]
-        stacked = jnp.moveaxis(from_the_last(self.weight), 0, -2)
+        stacked = namespace(self.weight).moveaxis(from_the_last(self.weight), 0, -2)
         parts = convolved(x, stacked.reshape(3, 3, fan_in, num_anchors * fan_out))
         parts = parts.reshape(*x.shape[:-1], num_anchors, fan_out)
         bias = from_the_last(self.bias)[None, None, None]
         return combined(parts + bias, coefficients[:, None, None])
+
+    def fits(self, inputs: int, outputs: int) -> bool:
+        """Whether it maps so many channels to so many."""
+        shape = (*self.bias.shape[:-1], 3, 3, inputs, outputs)
+        return self.weight.shape == shape and self.bias.shape[-1:] == (outputs,)
 
 
 class Block(NamedTuple):
@@ -54,6 +59,12 @@ class Block(NamedTuple):
         for first, second in self.residual:
             x = x + second(relu(first(relu(x), coefficients)), coefficients)
         return x
+
+    def fits(self, inputs: int) -> bool:
+        """Whether its shapes fit each other and what it sees."""
+        outputs = self.entry.bias.shape[-1]
+        inner = [convolution for pair in self.residual for convolution in pair]
+        return self.entry.fits(inputs, outputs) and all(c.fits(outputs, outputs) for c in inner)
 
 
 class Impala(NamedTuple):
@@ -71,7 +82,7 @@ class Impala(NamedTuple):
         planes = self.planes
         if planes is not None:
             lead = picture.shape[:-3]
-            planes = library_of(picture).broadcast_to(planes[0], (*lead, planes.shape[-1]))
+            planes = namespace(picture).broadcast_to(planes[0], (*lead, planes.shape[-1]))
         return self._outputs(picture, planes, coefficients)
 
     def beside(self, picture: Array, z: Array) -> Array:
@@ -96,13 +107,33 @@ class Impala(NamedTuple):
         *layers, (weight, bias) = self.head.layers
         return self._replace(head=MLP((*layers, Layer(weight[..., :-1], bias[..., :-1]))))
 
+    def patch(self, colours: int, extra: int) -> int:
+        """Side of the squares of pixels that become one, of pictures with so many colours and
+        `extra` planes beside them."""
+        return math.isqrt(max(self.inputs - extra, 0) // max(colours, 1))
+
+    def fits(self, picture: tuple[int, int, int], extra: int) -> bool:
+        """Whether its shapes fit each other and such pictures with `extra` planes beside them."""
+        height, width, colours = picture
+        patch = self.patch(colours, extra)
+        if min(picture) < 1 or colours * patch**2 + extra != self.inputs:
+            return False
+        if height % patch or width % patch:
+            return False
+        channels, sides = self.inputs, [height // patch, width // patch]
+        for block in (*self.shared, self.last):
+            if not block.fits(channels):
+                return False
+            channels, sides = block.entry.bias.shape[-1], [-(-side // 2) for side in sides]
+        return self.head.layers[0].weight.shape[-2] == math.prod(sides) * channels
+
     def _outputs(self, picture: Array, planes: Array | None, coefficients: Array | None) -> Array:
         lead, size = picture.shape[:-3], math.prod(picture.shape[:-3])
         x = picture.reshape(size, *picture.shape[-3:])
         extra = 0 if planes is None else planes.shape[-1]
-        x = in_patches(x, self._inputs - extra).astype(np.float32) / WHITE
+        x = in_patches(x, self.inputs - extra).astype(np.float32) / WHITE
         if planes is not None:
-            flat, library = planes.reshape(size, 1, 1, extra), library_of(x)
+            flat, library = planes.reshape(size, 1, 1, extra), namespace(x)
             wide = library.broadcast_to(flat, (*x.shape[:-1], extra))
             x = library.concatenate([x, wide], axis=-1)
         if coefficients is not None:
@@ -112,17 +143,13 @@ class Impala(NamedTuple):
         return self.head(relu(x).reshape(size, -1), coefficients).reshape(*lead, -1)
 
     @property
-    def _inputs(self) -> int:
+    def inputs(self) -> int:
+        """How many channels its first convolution sees."""
         first = self.shared[0] if self.shared else self.last
         return first.entry.weight.shape[-2]
 
 
 Network = MLP | Impala
-
-
-def library_of(x: Array) -> Any:
-    """A trained policy runs on NumPy alone."""
-    return np if isinstance(x, np.ndarray) else jnp
 
 
 def convolved(x: Array, weight: Array) -> Array:
@@ -131,7 +158,7 @@ def convolved(x: Array, weight: Array) -> Array:
         around = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
         windows = np.lib.stride_tricks.sliding_window_view(around, (3, 3), axis=(1, 2))  # type: ignore[call-overload]
         return np.tensordot(windows, weight, axes=([4, 5, 3], [0, 1, 2]))  # type: ignore[return-value]
-    return (_on_cpu if jax.default_backend() == "cpu" else plain_convolved)(x, weight)
+    return (_on_cpu() if jax.default_backend() == "cpu" else plain_convolved)(x, weight)
 
 
 def plain_convolved(x: Array, weight: Array) -> Array:
@@ -140,7 +167,11 @@ def plain_convolved(x: Array, weight: Array) -> Array:
     return jax.lax.conv_general_dilated(x, weight, (1, 1), around, dimension_numbers=layout)
 
 
-_on_cpu = jax.custom_vjp(plain_convolved)
+@cache
+def _on_cpu() -> Callable[[Array, Array], Array]:
+    convolve = jax.custom_vjp(plain_convolved)
+    convolve.defvjp(lambda x, weight: (plain_convolved(x, weight), (x, weight)), _slopes)
+    return convolve
 
 
 def _slopes(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
@@ -152,12 +183,9 @@ def _slopes(kept: tuple[Array, Array], slope: Array) -> tuple[Array, Array]:
     return of_x, of_weight.transpose(1, 2, 0, 3)
 
 
-_on_cpu.defvjp(lambda x, weight: (plain_convolved(x, weight), (x, weight)), _slopes)
-
-
 def halved(x: Array, axis: int) -> Array:
     """The maximum of every second pixel and its two successors, as far as there are any."""
-    library = library_of(x)
+    library = namespace(x)
 
     def at(x: Array, index: Any, axis: int = axis) -> Array:
         return x[(*(slice(None),) * axis, index)]

@@ -18,10 +18,9 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from slackline.arrays import jax, jnp, namespace, tree_map
 from slackline.types import Array
 
 
@@ -33,33 +32,36 @@ class Layer(NamedTuple):
 
     def plain(self, x: Array) -> Array:
         """Map x (..., in) to (..., out) with the only anchor there is."""
-        if isinstance(x, np.ndarray):
-            return x @ self.weight[0] + self.bias[0]
-        bias = jnp.broadcast_to(self.bias[0], (*x.shape[:-1], self.bias.shape[-1]))
-        return x @ self.weight[0] + bias
+        shape = (*x.shape[:-1], self.bias.shape[-1])
+        return x @ self.weight[0] + namespace(x, self.bias).broadcast_to(self.bias[0], shape)
 
     def mixed(self, x: Array, coefficients: Array) -> Array:
         """Map x (..., in) to (..., out) with the anchors combined by coefficients (..., N)."""
         num_anchors, fan_in, fan_out = self.weight.shape
-        weight, bias = from_the_last(self.weight), from_the_last(self.bias)
-        stacked = jnp.moveaxis(weight, 0, 1).reshape(fan_in, num_anchors * fan_out)
+        weight, bias, xp = (
+            from_the_last(self.weight),
+            from_the_last(self.bias),
+            namespace(x, self.bias),
+        )
+        stacked = xp.moveaxis(weight, 0, 1).reshape(fan_in, num_anchors * fan_out)
         shape = (*x.shape[:-1], num_anchors, fan_out)
-        parts = (x @ stacked).reshape(shape) + jnp.broadcast_to(bias, shape)
+        parts = (x @ stacked).reshape(shape) + xp.broadcast_to(bias, shape)
         return combined(parts, coefficients)
 
 
 def from_the_last(anchors: Array) -> Array:
     """θ_N, θ_1 − θ_N, …, θ_{N−1} − θ_N"""
-    return jnp.concatenate([anchors[-1:], anchors[:-1] - anchors[-1:]])
+    return namespace(anchors).concatenate([anchors[-1:], anchors[:-1] - anchors[-1:]])
 
 
 def combined(parts: Array, coefficients: Array) -> Array:
     """y_N + Σ_{k<N} c_k (y_k − y_N), of parts (..., N, out) and coefficients (..., N)."""
-    return parts[..., 0, :] + jnp.sum(coefficients[..., :-1, None] * parts[..., 1:, :], axis=-2)
+    xp = namespace(parts, coefficients)
+    return parts[..., 0, :] + xp.sum(coefficients[..., :-1, None] * parts[..., 1:, :], axis=-2)
 
 
 class MLP(NamedTuple):
-    """ReLU layers ending in an affine one. On NumPy arrays, a plain one needs no JAX."""
+    """ReLU layers ending in an affine one. On NumPy arrays it needs no JAX."""
 
     layers: tuple[Layer, ...]
 
@@ -81,7 +83,7 @@ class MLP(NamedTuple):
 
     def beside(self, x: Array, z: Array) -> Array:
         """Outputs for x (..., in) and z (..., size) side by side."""
-        return self(jnp.concatenate([x, z], axis=-1))
+        return self(namespace(x, z).concatenate([x, z], axis=-1))
 
     def given(self, z: Array) -> MLP:
         """The network of x alone that `beside` is at one z (size,): a constant input is a bias,
@@ -89,7 +91,8 @@ class MLP(NamedTuple):
         first, *rest = self.layers
         size = first.weight.shape[-2] - z.shape[-1]
         weight, for_z = first.weight[:, :size], first.weight[:, size:]
-        absorbed = Layer(weight, first.bias + jnp.einsum("i,nio->no", z, for_z))
+        xp = namespace(z, for_z)
+        absorbed = Layer(weight, first.bias + xp.einsum("i,nio->no", z, for_z))
         return self._replace(layers=(absorbed, *rest))
 
     def mix(self, coefficients: Array) -> MLP:
@@ -116,17 +119,22 @@ def layer_norm(x: Array) -> Array:
     """(x − mean) / √(variance + 1e-5) over the last axis; also works on NumPy arrays."""
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred * centred).mean(axis=-1, keepdims=True)
-    return centred / (variance + 1e-5) ** 0.5
+    return centred / (variance + EPSILON) ** 0.5
+
+
+EPSILON = 1e-5
+"""What LayerNorm adds to the variance."""
 
 
 def mix(anchors: Any, coefficients: Array) -> Any:
     """Every tensor (N, ...) combined to (1, ...); those that the anchors share (1, ...) stay."""
-    return jax.tree.map(
-        lambda x: (
-            x if x.shape[0] == 1 < len(coefficients) else jnp.tensordot(coefficients, x, 1)[None]
-        ),
-        anchors,
-    )
+
+    def mixed(x: Any) -> Any:
+        if x.shape[0] == 1 < len(coefficients):
+            return x
+        return namespace(coefficients, x).tensordot(coefficients, x, 1)[None]
+
+    return tree_map(mixed, anchors)
 
 
 def drawn_together(anchors: Any, apart: float | Array) -> Any:

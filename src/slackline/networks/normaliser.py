@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
-
+from slackline.arrays import namespace
 from slackline.networks.mlp import MLP, Layer
 from slackline.types import Array
 
@@ -26,6 +25,7 @@ class Normaliser(NamedTuple):
         first, *rest = policy.layers
         size = self.mean.shape[-1]
         scaled = first.weight[:, :size] / self.std[:, :, None]
-        weight = jnp.concatenate([scaled, first.weight[:, size:]], axis=1)
-        shift = jnp.sum(self.mean[:, :, None] * scaled, axis=1)
+        xp = namespace(scaled)
+        weight = xp.concatenate([scaled, first.weight[:, size:]], axis=1)
+        shift = xp.sum(self.mean[:, :, None] * scaled, axis=1)
         return policy._replace(layers=(Layer(weight, first.bias - shift), *rest))

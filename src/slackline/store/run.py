@@ -32,7 +32,6 @@ from slackline.errors import SlacklineError, require_count
 from slackline.io.files import (
     TEMPORARY,
     check_format,
-    read_json,
     refuse_irregular,
     write_atomic,
     write_json,
@@ -42,15 +41,19 @@ from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
+from slackline.store.record import (
+    FORMAT,
+    RECORD,
+    SCHEMA,
+    SUBSPACE,
+    insist_on_own,
+    read_record,
+)
 from slackline.subspace import Subspace, load_subspaces
 from slackline.suites import is_own
-from slackline.suites.recorded import difference, known_suite, recorded, spec_of
+from slackline.suites.recorded import difference, insist_on_fit, known_suite, recorded, spec_of
 from slackline.suites.suite import Suite
 
-FORMAT = "slackline-run"
-SCHEMA = 2
-"""Runs that an earlier reader would misread have it: those with suites of the user's own, which it
-would import. The rest say 1."""
 CHECKPOINT_SCHEMA = 1
 MAX_STEPS = 10**12
 PACKAGES = (
@@ -265,7 +268,7 @@ class RunFolder:
 
     @property
     def run_file(self) -> Path:
-        return self.path / "run.json"
+        return self.path / RECORD
 
     @property
     def checkpoint_file(self) -> Path:
@@ -277,7 +280,7 @@ class RunFolder:
 
     @property
     def subspace_file(self) -> Path:
-        return self.path / "subspace.safetensors"
+        return self.path / SUBSPACE
 
     @property
     def progress_file(self) -> Path:
@@ -306,22 +309,7 @@ class RunFolder:
 
     def read(self) -> dict[str, Any]:
         """The whole run.json, checked."""
-        if not self.path.is_dir():
-            raise SlacklineError(f"{self.path}: no such run folder")
-        if not self.run_file.exists():
-            raise SlacklineError(f"{self.path}: is not a slackline run (it has no run.json)")
-        values = read_json(self.run_file)
-        check_format(
-            self.run_file,
-            values.get("format"),
-            values.get("schema"),
-            expected=FORMAT,
-            newest=SCHEMA,
-        )
-        for name in ("config", "provenance"):
-            if not isinstance(values.get(name), dict):
-                raise SlacklineError(f"{self.run_file}: field {name!r} is missing or not an object")
-        return values
+        return read_record(self.path)
 
     def config(self) -> RunConfig:
         return RunConfig.from_json(self.read()["config"], self.run_file)
@@ -415,7 +403,7 @@ class RunFolder:
             expected="slackline-checkpoint",
             newest=CHECKPOINT_SCHEMA,
         )
-        self._insist_on_own(path, header.get("suite"))
+        insist_on_own(path, header.get("suite"), self.config().suite)
         iteration, seconds = header.get("iteration"), header.get("seconds")
         if not isinstance(iteration, int) or not isinstance(seconds, int | float):
             raise SlacklineError(f"{path}: has no iteration number")
@@ -424,23 +412,11 @@ class RunFolder:
     def subspaces(self) -> list[Subspace]:
         """The trained artefact, one subspace a seed."""
         found = load_subspaces(self.subspace_file)
-        self._insist_on_own(self.subspace_file, found[0].suite)
+        insist_on_own(self.subspace_file, found[0].suite, self.config().suite)
         name, spaces = self.config().suite, (found[0].observation_shape, found[0].action)
         home = known_suite(name, self.spec(name), self.path, spaces)
-        if (home.env.observation_shape, home.env.action) != spaces:
-            raise SlacklineError(
-                f"{self.subspace_file}: its policies see {spaces[0]} and do {spaces[1]}; on {name} "
-                f"they would have to see {home.env.observation_shape} and do {home.env.action}"
-            )
+        insist_on_fit(self.subspace_file, home, *spaces)
         return [replace(subspace, home=home) for subspace in found]
-
-    def _insist_on_own(self, path: Path, suite: str | None) -> None:
-        """Refuse what a run on another body left; early files do not say whose they are."""
-        trained_on = self.config().suite
-        if suite not in (None, trained_on):
-            raise SlacklineError(
-                f"{path}: was saved by a run on {suite}, and this one is on {trained_on}"
-            )
 
     def append_progress(self, line: dict[str, Any]) -> None:
         with open(self.progress_file, "a", encoding="utf-8") as file:

@@ -204,8 +204,22 @@ def home_of(subspace: Subspace) -> Suite:
     """The suite a subspace was trained on."""
     if subspace.home is not None:
         return subspace.home
-    spaces = (subspace.observation_shape, subspace.action)
-    return known_suite(subspace.suite, subspace.spec, "FILE", spaces)
+    where, spaces = subspace.where or "FILE", (subspace.observation_shape, subspace.action)
+    home = known_suite(subspace.suite, subspace.spec, where, spaces)
+    insist_on_fit(where, home, *spaces)
+    return home
+
+
+def insist_on_fit(
+    path: str | Path, suite: Suite, shape: tuple[int, ...], action: Discrete | Continuous
+) -> None:
+    """Refuse policies that cannot have been trained on the suite that a file names."""
+    env = suite.env
+    if (env.observation_shape, env.action) != (shape, action):
+        raise SlacklineError(
+            f"{path}: its policies see {shape} and do {action}; on {suite.name} "
+            f"they would have to see {env.observation_shape} and do {env.action}"
+        )
 
 
 # Naming again

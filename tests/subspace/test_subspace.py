@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from safetensors.numpy import save_file
 from slackline.envs.api import Continuous, Discrete
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors, write_tensors
-from slackline.line import Line
+from slackline.line import Line, load
 from slackline.methods.catalogue import CATALOGUE, method
 from slackline.networks.mlp import NormedMLP, init_mlp
-from slackline.subspace import Subspace, load_subspaces, save_subspaces
-from slackline.training import load
+from slackline.networks.normaliser import Normaliser
+from slackline.subspace import Subspace, files, load_subspaces, save_subspaces
 
+EARLIER = Path(__file__).parent / "earlier"
 OBSERVATION = 4
 
 
@@ -326,3 +328,83 @@ def test_saving_again_replaces_the_file(tmp_path: Path) -> None:
     replace(made(seed=1), seed=5).save(path)
     assert load(path).seed == 5
     assert [p.name for p in tmp_path.iterdir()] == ["line.safetensors"]
+
+
+def test_names_in_files_are_these() -> None:
+    """Whatever the fields of networks are called: files outlive them."""
+    layers = [f"layers.{i}.{part}" for i in range(2) for part in ("weight", "bias")]
+    both = [f"{network}.{name}" for network in ("policy", "critic") for name in layers]
+    assert [name for name, _ in files._named(made())] == both
+    moments = Normaliser(np.zeros((1, 4), np.float32), np.ones((1, 4), np.float32))  # type: ignore[arg-type]
+    names = [name for name, _ in files._named(replace(made(), normaliser=moments))]
+    assert names == [*both, "normaliser.mean", "normaliser.std"]
+    (pictures,) = load_subspaces(EARLIER / "pictures-lop.safetensors")
+    names = {name for name, _ in files._named(pictures)}
+    expected = {"policy.shared.0.entry.weight", "policy.shared.0.residual.1.0.bias"}
+    assert names >= expected | {"policy.last.residual.0.1.weight", "policy.head.layers.1.bias"}
+    assert len(names) == 2 * 5 * 2 + 2 * 2
+
+
+def test_a_picture_of_another_size_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "line.safetensors"
+    for picture in ([12, 20, 3], [13, 12, 3], [12, 12, 1], [0, 12, 3], [10**9, 10**9, 3]):
+        path.write_bytes((EARLIER / "pictures-lop.safetensors").read_bytes())
+        rewrite(path, header(picture=picture))
+        with pytest.raises(SlacklineError, match=r"does not fit pictures of \("):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        (
+            "fan-layer-norm",
+            "Line: Fan of policies (fan), trained on cartpole, seed 2\n"
+            "  z: 2 non-negative numbers with sum 1 (or one number in [0, 1], the first of them)\n"
+            "  4 numbers seen, 3 continuous actions, 2 anchors of 8-6 units, LayerNorm, "
+            "observations normalised",
+        ),
+        (
+            "pictures-diayn_r_l2",
+            "Line: DIAYN+R L2 (diayn_r_l2), trained on fruitbot, seed 10\n"
+            "  z: one number in [0, 1]\n"
+            "  12 × 12 × 3 numbers seen, 3 discrete actions, 7 hidden units, convolutions below",
+        ),
+    ],
+)
+def test_a_line_tells_what_it_is_in_three_lines(name: str, lines: str) -> None:
+    assert repr(load(EARLIER / f"{name}.safetensors")) == lines
+
+
+# As Stable-Baselines3 asks
+
+
+@pytest.mark.parametrize("action", [Discrete(2), Continuous(3)])
+def test_predict_answers_as_a_model_of_stable_baselines_does(action: Any) -> None:
+    policy = made(action=action).at(0.5)
+    several, state = policy.predict(BATCH, state=None, episode_start=np.ones(5, bool))
+    assert state is None
+    np.testing.assert_array_equal(several, policy(BATCH))
+    one, state = policy.predict(BATCH[0], state="kept", deterministic=True)
+    assert state == "kept"
+    assert isinstance(one, np.ndarray)
+    assert one.shape == several.shape[1:]
+    with pytest.raises(SlacklineError, match="deterministic is False"):
+        policy.predict(BATCH, deterministic=False)
+
+
+def test_evaluate_policy_of_stable_baselines() -> None:
+    evaluation = pytest.importorskip("stable_baselines3.common.evaluation")
+    gymnasium = pytest.importorskip("gymnasium")
+    env: Any = gymnasium.make("CartPole-v1")
+    mean, _ = evaluation.evaluate_policy(made().at(0.5), env, n_eval_episodes=2, warn=False)
+    assert mean >= 1.0
+
+
+def test_one_policy_serves_several_threads() -> None:
+    policy = made(action=Continuous(3)).at(0.5)
+    expected = [policy(row) for row in BATCH]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda i: policy(BATCH[i % 5]), range(2000)))
+    for i, action in enumerate(found):
+        np.testing.assert_array_equal(action, expected[i % 5])

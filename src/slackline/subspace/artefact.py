@@ -1,0 +1,118 @@
+"""The trained artefact: N anchors, and the rule that turns z into a policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from slackline.arrays import jax, jnp, tree_map
+from slackline.envs.api import Continuous, Discrete
+from slackline.methods.method import Method
+from slackline.networks.impala import Impala, Network
+from slackline.networks.mlp import MLP, NormedMLP
+from slackline.networks.normaliser import Normaliser
+from slackline.subspace.policy import Policy, show_action
+
+
+@dataclass(frozen=True, repr=False)
+class Subspace:
+    """N anchors and the rule that turns z into one policy: `line.at(z)`."""
+
+    suite: str
+    """Name of the suite it was trained on."""
+    method: Method
+    seed: int
+    action: Discrete | Continuous
+    policy: Network
+    """The anchors; every array has a leading axis N, or 1 where they share it."""
+    critic: Network | tuple[()]
+    """() where the policy's network has the value as its last output."""
+    normaliser: Normaliser | None = None
+    """What observations were normalised by in training, if they were; frozen."""
+    picture: tuple[int, int, int] | None = None
+    """(H, W, C) of what is seen, if it is pictures."""
+    spec: dict[str, Any] | None = field(default=None, compare=False)
+    """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
+    home: Any = field(default=None, compare=False)
+    """The `Suite` as an object, for whoever plays on it; None: as the name and the spec say. It is
+    not saved."""
+    where: str | Path | None = field(default=None, compare=False)
+    """The file or run folder it was loaded from, for messages about it."""
+
+    @property
+    def observation_shape(self) -> tuple[int, ...]:
+        """What its policies see: (size,), or (H, W, C)."""
+        if self.picture is not None:
+            return self.picture
+        assert isinstance(self.critic, MLP)
+        return (self.critic.layers[0].weight.shape[-2] - self.method.member.latent.size,)
+
+    @property
+    def acting(self) -> Network:
+        """The anchors as they act on raw observations: the normaliser folded in (by JAX), no
+        values."""
+        if self.normaliser is None:
+            return _acting(self.policy, None)
+        return _acting(self.policy, Normaliser(*map(jnp.asarray, self.normaliser)))
+
+    @property
+    def acting_on_numpy(self) -> Network:
+        """The same by NumPy alone; JAX may round it otherwise."""
+        policy, normaliser = tree_map(np.asarray, (self.policy, self.normaliser))
+        return _acting(policy, normaliser)
+
+    def networks_at(self, zs: np.ndarray) -> Network:
+        """The plain networks at several z (K, size), stacked along a leading axis K, in JAX."""
+        conditioning, latent = self.method.conditioning, self.method.latent
+        acting = jax.tree.map(jnp.asarray, self.acting)
+        return jax.vmap(lambda z: conditioning.at(latent, acting, z))(jnp.asarray(zs))
+
+    def network_at(self, z: Any = None) -> Network:
+        """The plain network at z, on NumPy."""
+        latent = self.method.latent
+        return self.method.conditioning.at(latent, self.acting_on_numpy, latent.parse(z))  # type: ignore[arg-type]
+
+    def at(self, z: Any = None) -> Policy:
+        """The policy at z. For a line one number in [0, 1] will do; for one policy, nothing."""
+        return Policy(self.network_at(z), self.action, self.picture)
+
+    def save(self, path: str | Path) -> Path:
+        """Write one safetensors file that `slackline.load` reads anywhere."""
+        from slackline.subspace.files import save_subspaces
+
+        path = Path(path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        save_subspaces(path, [self])
+        return path
+
+    def __repr__(self) -> str:
+        """Three lines: what it is, what z is, what it sees, does and computes with."""
+        method, seen = self.method, " × ".join(map(str, self.observation_shape))
+        return (
+            f"{type(self).__name__}: {method.title} ({method.name}), trained on {self.suite}, "
+            f"seed {self.seed}\n"
+            f"  z: {method.latent.describe}\n"
+            f"  {seen} numbers seen, {show_action(self.action)}, {self._show_network()}"
+        )
+
+    def _show_network(self) -> str:
+        """ "2 anchors of 64-64, LayerNorm, normalised observations" """
+        anchors = self.method.conditioning.num_anchors(self.method.latent)
+        head = self.policy.head if isinstance(self.policy, Impala) else self.policy
+        widths = "-".join(str(layer.bias.shape[-1]) for layer in head.layers[:-1]) or "no"
+        parts = [
+            f"{anchors} anchors of {widths} units" if anchors > 1 else f"{widths} hidden units",
+            "convolutions below" if isinstance(self.policy, Impala) else "",
+            "LayerNorm" if isinstance(self.policy, NormedMLP) else "",
+            "observations normalised" if self.normaliser is not None else "",
+        ]
+        return ", ".join(part for part in parts if part)
+
+
+def _acting(policy: Network, normaliser: Normaliser | None) -> Network:
+    if isinstance(policy, Impala):
+        return policy.without_value()
+    return policy if normaliser is None else normaliser.folded_into(policy)
