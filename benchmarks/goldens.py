@@ -34,7 +34,7 @@ from safetensors.numpy import load_file
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 GYM = "gym:CartPole-v1"
-VERBS = ("list", "train", "adapt", "bench", "watch", "tune", "report")
+VERBS = ("list", "train", "adapt", "bench", "watch", "tune", "export", "report")
 DISCRETE = ("single", "ensemble", "lop", "cop", "bop", "diayn_r", "diayn_r_l2", "fan")
 CONTINUOUS = ("lop", "fan", "lc")
 """Methods to train on CartPole and on Pendulum; lc needs continuous actions."""

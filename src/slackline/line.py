@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from slackline.adapt.adapter import GridAdapter
 from slackline.errors import SlacklineError, imported
+from slackline.export import export
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
 from slackline.subspace import Subspace, load_subspaces
 
@@ -52,6 +53,21 @@ class Line(Subspace):
         """
         adapt_one = imported("slackline.adapt.kshot").adapt_one
         return adapt_one(self, variation, shots, episodes, score_episodes, suite)
+
+    def export(
+        self,
+        path: str | Path,
+        z: Any = None,
+        *,
+        as_line: bool = False,
+        to: Literal["onnx", "c"] | None = None,
+    ) -> Path:
+        """Write the policy at z for other runtimes: an ONNX model (.onnx) or a C header (.h).
+
+        With `as_line` the model has z as an input beside the observation. `to` says which kind it
+        is, where the path does not end so.
+        """
+        return export(self, path, z, as_line=as_line, to=to)
 
 
 def load(path: str | Path, seed: int | None = None, *, env: Any = None) -> Line:

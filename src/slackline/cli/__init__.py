@@ -13,6 +13,7 @@ VERBS = {
     "bench": ("Bench", "train and adapt several methods, print the table, write the page"),
     "watch": ("Watch", "film a run's policies side by side on a changed environment"),
     "tune": ("Tune", "choose hyper-parameters on the training environment only"),
+    "export": ("Export", "write a policy, or a line, as an ONNX model or a C header"),
     "report": ("Report", "print the table and write the page of finished runs"),
 }
 
