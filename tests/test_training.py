@@ -17,6 +17,7 @@ from probes import Exploding, Killed, killing_at
 
 import slackline as sl
 from slackline.errors import SlacklineError
+from slackline.io.files import read_json
 from slackline.io.tensors import read_tensors
 from slackline.learn.program import Program
 from slackline.store.run import RunFolder
@@ -240,6 +241,79 @@ def test_a_simulation_that_breaks_down_stops_the_run(tmp_path: Path) -> None:
         run_training(bomb, tmp_path / "run", suite=exploding, resume=True)
 
 
+def unfinished(whole: Path, out: Path) -> Path:
+    """A copy of the whole run that says it was interrupted after its last checkpoint."""
+    shutil.copytree(whole, out)
+    run = read_json(out / "run.json")
+    (out / "run.json").write_text(json.dumps(run | {"finished": False}))
+    (out / "subspace.safetensors").unlink()
+    return out
+
+
+def flip(path: Path) -> None:
+    """One bit in the middle of a file."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(bytes(content))
+
+
+def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
+    whole: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    out = tmp_path / "run"
+    with pytest.raises(Killed):
+        run_training(config(), out, on_tick=killing_at(57), checkpoint_seconds=0.0)
+    files = [RunFolder(out).previous_file, RunFolder(out).checkpoint_file]
+    assert [read_tensors(file)[1]["iteration"] for file in files] == [110, 112]
+    flip(RunFolder(out).checkpoint_file)
+    run_training(config(), out, resume=True)
+    assert "checkpoint.safetensors: is corrupt" in caplog.text
+    assert "going on from the checkpoint before it" in caplog.text
+    assert_same_run(out, whole)
+    assert not RunFolder(out).previous_file.exists()
+
+
+def test_a_checkpoint_of_other_seeds_is_refused(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    RunFolder(out).create(config(seeds=(5, 6)))
+    for name in ("checkpoint.safetensors", "subspace.safetensors"):
+        shutil.copy(whole / name, out)
+    with pytest.raises(SlacklineError, match=r"seeds \[3, 4\], and this one has \[5, 6\]"):
+        run_training(config(seeds=(5, 6)), out, resume=True)
+    with pytest.raises(SlacklineError, match=r"subspace.*a run with seeds \[3, 4\]"):
+        RunFolder(out).subspaces()
+
+
+def test_a_folder_that_is_being_written_is_left_alone(whole: Path, tmp_path: Path) -> None:
+    out = unfinished(whole, tmp_path / "run")
+    before = {p.name: p.read_bytes() for p in out.iterdir()}
+    with (
+        RunFolder(out).writing(),
+        pytest.raises(SlacklineError, match=r"run: is being written by .*, process"),
+    ):
+        run_training(config(), out, resume=True)
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == before
+
+
+def test_a_changed_digit_in_the_log_is_noticed(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    file = out / "progress.jsonl"
+    file.write_text(file.read_text().replace('"steps": 64,', '"steps": 65,', 1))
+    with pytest.raises(SlacklineError, match="line 2 is not a progress line"):
+        RunFolder(out).read_progress()
+
+
+def test_what_lies_behind_the_checkpoint_in_the_log_may_be_damaged(
+    whole: Path, tmp_path: Path
+) -> None:
+    out = unfinished(whole, tmp_path / "run")
+    log = RunFolder(out).progress_file
+    log.write_bytes(log.read_bytes() + 100 * b"\0" + b"\n")
+    run_training(config(), out, resume=True)
+    assert_same_run(out, whole)
+
+
 def test_a_progress_line_cut_short_is_dropped(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     shutil.copytree(whole, out)
@@ -291,7 +365,7 @@ def test_resuming_from_a_damaged_file_says_so_and_touches_nothing(
 ) -> None:
     out = tmp_path / "run"
     shutil.copytree(whole, out)
-    run = json.loads((out / "run.json").read_text())
+    run = read_json(out / "run.json")  # without its checksum
     (out / "run.json").write_text(json.dumps(run | {"finished": False}))
     content = (out / file).read_bytes()
     (out / file).write_bytes(content[: len(content) // 2])
@@ -314,7 +388,7 @@ def test_a_foreign_or_newer_run_is_refused(
 ) -> None:
     out = tmp_path / "run"
     shutil.copytree(whole, out)
-    run = json.loads((out / "run.json").read_text())
+    run = read_json(out / "run.json")  # without its checksum
     (out / "run.json").write_text(json.dumps(run | change))
     with pytest.raises(SlacklineError, match=problem):
         RunFolder(out).config()

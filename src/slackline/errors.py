@@ -15,8 +15,17 @@ class SlacklineError(Exception):
     """Bad input or an unusable file. The command line prints it as one line and exits with 2."""
 
 
+class Damaged(SlacklineError):  # noqa: N818
+    """A file that is not what was written: cut short, or some of it was changed."""
+
+
 class Interrupted(SlacklineError):  # noqa: N818
     """Training was stopped on request; the last checkpoint is kept."""
+
+    def __init__(self, message: str, signum: int = 2):
+        super().__init__(message)
+        self.signum = signum
+        """The signal that asked for it; 2 is SIGINT, Ctrl-C."""
 
 
 class NotNamed(SlacklineError):  # noqa: N818

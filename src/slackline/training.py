@@ -211,15 +211,25 @@ def run_training(
         training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, from_run)
         return subspaces_of(config, suite, training.run())
     folder = RunFolder(out)
-    prepare(folder, config, resume=resume)
-    if folder.finished():
-        return [replace(subspace, home=suite) for subspace in folder.subspaces()]
-    training = _Training(config, suite, folder, on_tick, checkpoint_seconds, keep_at, from_run)
-    subspaces = subspaces_of(config, suite, training.run())
+    if may_begin(folder, config, resume=resume) or not folder.finished():
+        with folder.writing():
+            prepare(folder, config, resume=resume)
+            if not folder.finished():
+                training = _Training(
+                    config, suite, folder, on_tick, checkpoint_seconds, keep_at, from_run
+                )
+                return _trained(training, folder)
+    return [replace(subspace, home=suite) for subspace in folder.subspaces()]
+
+
+def _trained(training: _Training, folder: RunFolder) -> list[Subspace]:
+    """Train to the end and keep the outcome."""
+    subspaces = subspaces_of(training.config, training.suite, training.run())
     save_subspaces(folder.subspace_file, subspaces)
     folder.finish(training.seconds)
     if training.stopped:
-        raise Interrupted(f"stopped; the training in {folder.path} was just complete")
+        farewell = f"stopped; the training in {folder.path} was just complete"
+        raise Interrupted(farewell, training.stopped)
     return subspaces
 
 
@@ -256,10 +266,18 @@ def single_state(config: RunConfig, suite: Suite, run: RunFolder) -> tuple[Train
 
 
 def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
-    """Make sure that `folder` is new, or (resuming) holds a run of this very configuration."""
-    if folder.is_empty():
+    """Begin a run in `folder` if it is new; else (resuming) it must hold this very one."""
+    if may_begin(folder, config, resume=resume):
         folder.create(config)
-        return
+
+
+def may_begin(folder: RunFolder, config: RunConfig, *, resume: bool) -> bool:
+    """Whether a run of `config` would begin in `folder`; False if it would be resumed there.
+
+    Anything else is refused. Writes nothing.
+    """
+    if folder.is_empty():
+        return True
     if not folder.run_file.exists():
         raise SlacklineError(
             f"{folder.path}: holds something that is not a run; choose another folder"
@@ -277,6 +295,7 @@ def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
             f"{folder.path}: holds another run ({saved.first_difference(config)}); "
             "resume it with its own settings, or choose another folder"
         )
+    return False
 
 
 def program_of(config: RunConfig, suite: Suite) -> Program:
@@ -311,7 +330,8 @@ class _Training:
         self.seconds = 0.0
         self.iteration = 0
         """Where the last stride that was reported ended."""
-        self.stopped = False
+        self.stopped = 0
+        """The signal that asked to stop, or 0."""
 
     def run(self) -> TrainState:
         """Train, and say what is kept if an environment fails on the way."""
@@ -345,7 +365,7 @@ class _Training:
                 if iteration == self.keep_at:
                     self._checkpoint(state, iteration, keep=True)
                 if self.stopped and iteration < self.config.iterations:
-                    raise Interrupted(self._farewell(iteration))
+                    raise Interrupted(self._farewell(iteration), self.stopped)
         return state
 
     def _begin(self) -> tuple[TrainState, int]:
@@ -425,7 +445,7 @@ class _Training:
             )
 
     def _kept(self) -> str:
-        if self.folder is None or not self.folder.checkpoint_file.exists():
+        if self.folder is None or not self.folder.has_checkpoint():
             return ""
         return f"; the last good checkpoint is kept in {self.folder.path}"
 
@@ -474,25 +494,33 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
     ]
 
 
+STOPPING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
+"""Ctrl-C, a scheduler, a closed terminal, Ctrl-\\."""
+
+
 @contextmanager
-def _stop_requests() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C (or SIGTERM) into a flag, so that the stride in hand can be saved.
+def _stop_requests() -> Iterator[Callable[[], int]]:
+    """Turn the first signal to stop into a number to ask for (0 until then), so that the stride in
+    hand can be saved.
 
     A second one stops at once. Outside the main thread signals cannot be caught and are left alone.
     """
-    asked = threading.Event()
+    asked: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set
+        yield lambda: 0
         return
 
-    def ask(*_: Any) -> None:
-        if asked.is_set():
+    def ask(signum: int, _: Any) -> None:
+        if asked:
             raise KeyboardInterrupt
-        asked.set()
+        asked.append(signum)
 
-    previous = {s: signal.signal(s, ask) for s in (signal.SIGINT, signal.SIGTERM)}
+    known = [getattr(signal, name) for name in STOPPING if hasattr(signal, name)]
+    # A signal that is ignored (by nohup, say) stays so.
+    caught = [s for s in known if signal.getsignal(s) is not signal.SIG_IGN]
+    previous = {s: signal.signal(s, ask) for s in caught}
     try:
-        yield asked.is_set
+        yield lambda: asked[0] if asked else 0
     finally:
         for signum, handler in previous.items():
             signal.signal(signum, handler)

@@ -16,6 +16,7 @@ from commands import refused
 
 from slackline import cli
 from slackline.envs.cartpole import CartPole
+from slackline.io.files import read_json
 
 Image = pytest.importorskip("PIL.Image")
 
@@ -173,7 +174,7 @@ def test_runs_that_cannot_be_watched_are_told(
     assert "no such run folder" in refused(capsys, "watch", str(tmp_path / "nowhere"))
     copy = tmp_path / "run"
     shutil.copytree(run, copy)
-    values = json.loads((copy / "run.json").read_text())
+    values = read_json(copy / "run.json")  # without its checksum
     (copy / "run.json").write_text(json.dumps(values | {"finished": False}))
     assert "is not trained to the end yet" in refused(capsys, "watch", str(copy))
     monkeypatch.setattr(CartPole, "view", lambda _: None)

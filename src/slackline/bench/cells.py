@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,16 @@ from slackline.adapt.perturb import perturbed
 from slackline.adapt.scores import score_table
 from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
-from slackline.io.files import TEMPORARY
+from slackline.io.files import TEMPORARY, remove_leftovers
+from slackline.io.lock import LOCK, locked
 from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores
 from slackline.subspace import save_subspaces
 from slackline.suites.suite import TRAIN, Suite, Variation
-from slackline.training import OnTick, prepare, run_training
+from slackline.training import OnTick, may_begin, prepare, run_training
+
+PATIENCE = 60.0
+"""Seconds to wait for another adaptation of the same run to be kept."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +52,12 @@ def plan(suite: Suite, configs: Iterable[RunConfig], adapting: Adapting, out: Pa
         cell.config.resolved_method.latent.candidates(adapting.shots)
     if out.exists() and not out.is_dir():
         raise SlacklineError(f"{out}: is a file; the output must be a folder")
-    known = {cell.path.name for cell in cells} | {"report.html", "figures"}
+    known = {cell.path.name for cell in cells} | {"report.html", "figures", LOCK}
     for entry in sorted(out.iterdir()) if out.exists() else []:
+        if entry.is_symlink():
+            raise SlacklineError(
+                f"{entry}: is a symbolic link; a benchmark writes only into folders of its own"
+            )
         ours = entry.name in known or entry.suffix in (TEMPORARY, ".md", ".png", ".json")
         if not ours and not (entry / "run.json").exists():
             raise SlacklineError(
@@ -58,8 +67,16 @@ def plan(suite: Suite, configs: Iterable[RunConfig], adapting: Adapting, out: Pa
     for cell in cells:
         run = RunFolder(cell.path)
         if not run.is_empty():
-            prepare(run, cell.config, resume=True)
+            may_begin(run, cell.config, resume=True)  # refuses what is another run
     return cells
+
+
+@contextmanager
+def bench_folder(out: Path) -> Iterator[None]:
+    """Be the only benchmark that writes in `out`."""
+    with locked(out):
+        remove_leftovers(out)
+        yield
 
 
 def run_cell(cell: Cell, on_tick: OnTick | None = None) -> None:
@@ -106,8 +123,9 @@ def adapt_run(
     found = adapt_many(subspaces, chosen, *astuple(adapting), suite=suite)
     table = score_table(found, subspaces, suite, chosen, adapting.shots)
     if keep:
-        merge_scores(run.scores_file, table)
-        run.note_adaptation(adapting.shots, suite)
+        with run.writing(wait=PATIENCE):
+            merge_scores(run.scores_file, table)
+            run.note_adaptation(adapting.shots, suite)
     return table
 
 
@@ -117,10 +135,13 @@ def perturb_run(run: RunFolder, out: Path, members: int, noise: float) -> RunFol
     config = run.config()
     subspaces = [perturbed(subspace, members, noise) for subspace in run.subspaces()]
     method, copies = subspaces[0].method, RunFolder(out)
-    prepare(copies, replace(config, method=method.name, options=method.options), resume=True)
-    if not copies.finished():
-        save_subspaces(copies.subspace_file, subspaces)
-        copies.finish(0.0)
+    config = replace(config, method=method.name, options=method.options)
+    may_begin(copies, config, resume=True)
+    with copies.writing():
+        prepare(copies, config, resume=True)
+        if not copies.finished():
+            save_subspaces(copies.subspace_file, subspaces)
+            copies.finish(0.0)
     return copies
 
 

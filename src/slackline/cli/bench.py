@@ -59,7 +59,7 @@ class Bench:
     """Only print the command of every cell."""
 
     def run(self) -> None:
-        from slackline.bench.cells import run_cell
+        from slackline.bench.cells import bench_folder
 
         set_up_jax(self.devices)
         cells = self.cells()
@@ -67,6 +67,13 @@ class Bench:
             for cell in cells:
                 print(self.command_of(cell))
             return
+        with bench_folder(self.out):
+            self.run_cells(cells)
+
+    def run_cells(self, cells: list[Cell]) -> None:
+        """Train and adapt what is not finished yet, then write the page."""
+        from slackline.bench.cells import run_cell
+
         for cell in cells:
             title = f"{cell.config.method} on {cell.config.suite}"
             with training_bar(title, cell.suite.digits) as on_tick:

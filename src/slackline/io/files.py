@@ -1,32 +1,85 @@
 """Atomic writes and suspicious reads.
 
-A file is written under a temporary name, flushed to the disk and renamed, so that a reader finds
-the old file or the new one and never half of one. Reading trusts nothing: a file that is truncated,
-foreign, of a newer schema, a symbolic link, or full of NaN is refused by name.
+A file is written under a fresh temporary name, flushed to the disk and renamed, so that a reader
+finds the old file or the new one and never half of one. Reading trusts nothing: a file that is
+truncated, damaged, foreign, of a newer schema, too large, or no ordinary file of its own (a link, a
+pipe, a device, a second name of another file) is refused by name.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
+import secrets
+import stat
 from pathlib import Path
 from typing import Any
 
-from slackline.errors import SlacklineError
+from slackline.errors import Damaged, SlacklineError
+from slackline.io.checksum import BLANK, is_sealed, is_whole, sealed
 
 TEMPORARY = ".partial"
-"""Suffix of files being written; leftovers of a killed process are ours to overwrite."""
+"""Suffix of files being written; leftovers of a killed process are ours to remove."""
+CHECKSUM = "checksum"
+"""The first field of a JSON object that is sealed."""
+MAX_JSON = 64 * 2**20
+"""Bytes: no run.json is a thousandth of it."""
+UNFOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags to open what may be a link or a pipe: neither is followed or waited for."""
 
 
-def write_atomic(path: Path, content: bytes) -> None:
-    """Replace `path` by `content`, or leave it as it was."""
-    temporary = path.with_name(path.name + TEMPORARY)
-    with open(temporary, "wb") as file:
+# Writing
+
+
+def write_atomic(path: Path, content: bytes, *, previous: Path | None = None) -> None:
+    """Replace `path` by `content`, or leave it as it was; the old file becomes `previous`."""
+    insist_on_own_file(path)
+    if previous is not None:
+        insist_on_own_file(previous)
+    remove(path.with_name(path.name + TEMPORARY))  # how earlier versions called theirs
+    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | UNFOLLOWED
+    try:
+        with open(os.open(temporary, flags, 0o666), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        if previous is not None and path.exists():
+            os.replace(path, previous)
+        os.replace(temporary, path)
+    except BaseException:
+        remove(temporary)
+        raise
+    flush_folder(path.parent)
+
+
+def append(path: Path, content: bytes) -> None:
+    """Add to the end of a file, beginning it if need be."""
+    insist_on_own_file(path)
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | UNFOLLOWED, 0o666)
+    with open(descriptor, "ab") as file:
+        insist_on_regular(path, os.fstat(descriptor))
         file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
+
+
+def remove(path: Path) -> None:
+    """Delete a file or link if it is there; what it points to is left alone."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Delete what killed writers left half-written; only for the one who may write there."""
+    for entry in folder.iterdir():
+        if entry.name.endswith(TEMPORARY) and not entry.is_dir():
+            remove(entry)
+
+
+def flush_folder(path: Path) -> None:
+    """Bring a folder's names to the disk, renamed files among them."""
+    folder = os.open(path, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
@@ -45,28 +98,70 @@ def write_output(path: Path, content: str | bytes) -> Path:
     return path
 
 
+def write_json(path: Path, value: dict[str, Any], *, checksum: bool = False) -> None:
+    """A JSON object; with a checksum it is not meant to be edited by hand."""
+    whole = {CHECKSUM: BLANK, **value} if checksum else value
+    content = (json.dumps(whole, indent=2, allow_nan=False) + "\n").encode()
+    write_atomic(path, sealed(content) if checksum else content)
+
+
+# Reading
+
+
+def read_regular(path: Path, limit: int = MAX_JSON) -> bytes:
+    """The content of an ordinary file of at most `limit` bytes."""
+    insist_on_regular(path, _status(path))
+    try:
+        descriptor = os.open(path, os.O_RDONLY | UNFOLLOWED)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOENT):  # exchanged since the line above
+            raise SlacklineError(f"{path}: is not an ordinary file any more") from None
+        raise SlacklineError(f"{path}: cannot be read ({error.strerror})") from None
+    with open(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        insist_on_regular(path, status)
+        if status.st_size > limit:
+            raise SlacklineError(
+                f"{path}: has {status.st_size:,} bytes; such a file must have at most {limit:,}"
+            )
+        try:
+            return file.read(status.st_size)
+        except (OSError, MemoryError) as error:
+            reason = getattr(error, "strerror", None) or "it does not fit into memory"
+            raise SlacklineError(f"{path}: cannot be read ({reason})") from None
+
+
 def refuse_irregular(path: Path) -> None:
-    """Insist on an ordinary file."""
-    if path.is_symlink():
-        raise SlacklineError(f"{path}: is a symbolic link; slackline reads only ordinary files")
-    if not path.is_file():
-        raise SlacklineError(f"{path}: no such file")
+    """Insist on an ordinary file that is there."""
+    insist_on_regular(path, _status(path))
+
+
+def insist_on_whole(path: Path, content: bytes) -> None:
+    """Refuse content whose checksum is not its own."""
+    if not is_whole(content):
+        raise Damaged(f"{path}: is corrupt (its checksum differs, so some of it was changed)")
+
+
+def has_checksum(path: Path) -> bool:
+    """Whether damage to a file would be noticed; files of earlier versions have no checksum."""
+    return is_sealed(read_regular(path, 2**32))
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Parse a JSON object."""
-    refuse_irregular(path)
+    """Parse a JSON object, without its checksum."""
+    content = read_regular(path)
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(content)
     except (ValueError, RecursionError) as error:  # also numbers or nesting without end
-        raise SlacklineError(f"{path}: is not valid JSON ({error})") from None
+        raise Damaged(f"{path}: is not valid JSON ({error})") from None
     if not isinstance(value, dict):
         raise SlacklineError(f"{path}: holds a JSON {type(value).__name__}, not an object")
+    if value.pop(CHECKSUM, None) is not None and not (is_sealed(content) and is_whole(content)):
+        raise Damaged(
+            f"{path}: is corrupt (its checksum differs); if you changed it on purpose, remove "
+            f'its line "{CHECKSUM}"'
+        )
     return value
-
-
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    write_atomic(path, (json.dumps(value, indent=2, allow_nan=False) + "\n").encode())
 
 
 def check_format(path: Path, found: object, schema: object, *, expected: str, newest: int) -> None:
@@ -79,4 +174,39 @@ def check_format(path: Path, found: object, schema: object, *, expected: str, ne
         raise SlacklineError(
             f"{path}: has schema {schema}, newer than {newest}, the newest this slackline reads; "
             "upgrade slackline-rl"
+        )
+
+
+# Ordinary files
+
+
+def _status(path: Path) -> os.stat_result:
+    """Of the file itself, should it be a link."""
+    try:
+        return os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        raise SlacklineError(f"{path}: no such file") from None
+    except (OSError, ValueError) as error:  # a name that cannot be one, a folder of others
+        raise SlacklineError(f"{path}: cannot be read ({error})") from None
+
+
+def insist_on_own_file(path: Path) -> None:
+    """Refuse to write to what is there already and is no ordinary file."""
+    with contextlib.suppress(FileNotFoundError):
+        insist_on_regular(path, os.lstat(path))
+
+
+def insist_on_regular(path: Path, status: os.stat_result) -> None:
+    """Refuse what is no ordinary file, or is one that has other names, perhaps elsewhere."""
+    if stat.S_ISLNK(status.st_mode):
+        raise SlacklineError(
+            f"{path}: is a symbolic link; slackline reads and writes only ordinary files"
+        )
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a folder" if stat.S_ISDIR(status.st_mode) else "a pipe, socket or device"
+        raise SlacklineError(f"{path}: is {kind}, not an ordinary file")
+    if status.st_nlink > 1:
+        raise SlacklineError(
+            f"{path}: has {status.st_nlink} names (hard links), so another file would be read or "
+            "written with it; put a copy in its place"
         )

@@ -7,35 +7,59 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save
+from safetensors import SafetensorError
+from safetensors.numpy import load, save
 
 from slackline.arrays import jax
-from slackline.errors import SlacklineError
-from slackline.io.files import refuse_irregular, write_atomic
+from slackline.errors import Damaged, SlacklineError, in_one_line
+from slackline.io.checksum import BLANK, is_sealed, sealed
+from slackline.io.files import CHECKSUM, insist_on_whole, read_regular, write_atomic
+
+MAX_TENSORS = 4 * 2**30
+"""Bytes of a file."""
 
 
-def write_tensors(path: Path, tensors: dict[str, np.ndarray], header: dict[str, Any]) -> None:
-    """A safetensors file whose metadata carries `header` as JSON."""
+def write_tensors(
+    path: Path,
+    tensors: dict[str, np.ndarray],
+    header: dict[str, Any],
+    *,
+    previous: Path | None = None,
+) -> None:
+    """A safetensors file whose metadata carries `header` as JSON, and a checksum of the file.
+
+    The file that was there becomes `previous`.
+    """
     arrays = {name: np.ascontiguousarray(array) for name, array in tensors.items()}
-    write_atomic(path, save(arrays, metadata={"slackline": json.dumps(header, allow_nan=False)}))
+    text = json.dumps({CHECKSUM: BLANK, **header}, allow_nan=False)
+    content = sealed(save(arrays, metadata={"slackline": text}))
+    write_atomic(path, content, previous=previous)
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """(tensors, header) of a file that `write_tensors` made."""
-    refuse_irregular(path)
+    content = read_regular(path, MAX_TENSORS)
+    insist_on_whole(path, content)
     try:
-        with safe_open(path, framework="numpy") as file:
-            header = json.loads((file.metadata() or {}).get("slackline", "null"))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError, KeyError) as error:
-        raise SlacklineError(f"{path}: is corrupt or not a safetensors file ({error})") from None
+        tensors, header = load(content), _header(content)
+    except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as error:
+        reason = in_one_line(error)
+        raise Damaged(f"{path}: is corrupt or not a safetensors file ({reason})") from None
     if not isinstance(header, dict):
         raise SlacklineError(f"{path}: was not written by slackline (no slackline header)")
+    if header.pop(CHECKSUM, None) is not None and not is_sealed(content):
+        raise Damaged(f"{path}: is corrupt (its checksum is not one)")
     for name, array in tensors.items():
         if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-            raise SlacklineError(f"{path}: tensor {name!r} holds NaN or infinite values")
+            raise Damaged(f"{path}: tensor {name!r} holds NaN or infinite values")
     return tensors, header
+
+
+def _header(content: bytes) -> Any:
+    """What `write_tensors` was given as a header; None in files of others."""
+    end = 8 + int.from_bytes(content[:8], "little")
+    metadata = json.loads(content[8:end]).get("__metadata__") or {}
+    return json.loads(metadata.get("slackline", "null"))
 
 
 def to_tensors(tree: Any) -> dict[str, np.ndarray]:

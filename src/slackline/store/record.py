@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def read_record(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise SlacklineError(f"{folder}: no such run folder")
     path = folder / RECORD
-    if not path.exists():
+    if not path.exists() and not path.is_symlink():
         raise SlacklineError(f"{folder}: is not a slackline run (it has no {RECORD})")
     values = read_json(path)
     check_format(path, values.get("format"), values.get("schema"), expected=FORMAT, newest=SCHEMA)
@@ -45,4 +46,12 @@ def insist_on_own(path: Path, suite: str | None, trained_on: str) -> None:
     if suite not in (None, trained_on):
         raise SlacklineError(
             f"{path}: was saved by a run on {suite}, and this one is on {trained_on}"
+        )
+
+
+def insist_on_seeds(path: Path, seeds: Any, trained: Sequence[int]) -> None:
+    """Refuse what a run with other seeds left; early checkpoints do not say whose they are."""
+    if seeds is not None and seeds != list(trained):
+        raise SlacklineError(
+            f"{path}: was saved by a run with seeds {seeds}, and this one has {list(trained)}"
         )

@@ -3,21 +3,28 @@
 run.json                what was asked for and what made it
 progress.jsonl          one line a stride
 checkpoint.safetensors  the whole train state
+previous.safetensors    the same one checkpoint earlier, until the training is complete
 kept.safetensors        the same earlier in the training, where that was asked for
 subspace.safetensors    the trained artefact
 scores.parquet          every episode of every adaptation
+.slackline-lock         who writes there, while somebody does
+
+Each file carries a checksum (progress.jsonl one a line) and is checked when it is read; those of
+earlier versions have none.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import math
 import platform
 import re
 import shlex
 import sys
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -28,14 +35,19 @@ import jax
 
 from slackline.envs.api import Discrete
 from slackline.envs.host import HostEnv, RecordedEnv
-from slackline.errors import SlacklineError, require_count
+from slackline.errors import Damaged, SlacklineError, require_count
 from slackline.io.files import (
     TEMPORARY,
+    append,
     check_format,
-    refuse_irregular,
+    has_checksum,
+    read_regular,
+    remove,
+    remove_leftovers,
     write_atomic,
     write_json,
 )
+from slackline.io.lock import LOCK, locked
 from slackline.io.tensors import from_tensors, read_tensors, to_tensors, write_tensors
 from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
@@ -47,6 +59,7 @@ from slackline.store.record import (
     SCHEMA,
     SUBSPACE,
     insist_on_own,
+    insist_on_seeds,
     read_record,
 )
 from slackline.subspace import Subspace, load_subspaces
@@ -55,6 +68,9 @@ from slackline.suites.recorded import difference, insist_on_fit, known_suite, re
 from slackline.suites.suite import Suite
 
 CHECKPOINT_SCHEMA = 1
+MAX_PROGRESS = 2**30
+"""Bytes of a log."""
+LINE_CHECKSUM = "check"
 MAX_STEPS = 10**12
 PACKAGES = (
     "slackline-rl",
@@ -68,6 +84,8 @@ PACKAGES = (
     "gymnasium",
 )
 """Those whose versions a run's numbers may depend on."""
+
+LOG = logging.getLogger("slackline")
 
 
 @dataclass(frozen=True)
@@ -275,6 +293,10 @@ class RunFolder:
         return self.path / "checkpoint.safetensors"
 
     @property
+    def previous_file(self) -> Path:
+        return self.path / "previous.safetensors"
+
+    @property
     def kept_file(self) -> Path:
         return self.path / "kept.safetensors"
 
@@ -296,16 +318,30 @@ class RunFolder:
             return True
         if not self.path.is_dir():
             raise SlacklineError(f"{self.path}: is a file; the output must be a folder")
-        return all(entry.name.endswith(TEMPORARY) for entry in self.path.iterdir())
+        names = [entry.name for entry in self.path.iterdir()]
+        return all(name.endswith(TEMPORARY) or name == LOCK for name in names)
+
+    @contextlib.contextmanager
+    def writing(self, *, wait: float = 0.0) -> Iterator[None]:
+        """Be the only one who writes here; `wait` so many seconds for another to end."""
+        with locked(self.path, wait=wait):
+            remove_leftovers(self.path)
+            yield
+
+    def without_checksum(self) -> list[str]:
+        """Those of its files in which damage would go unnoticed: of an earlier version."""
+        files = (self.run_file, self.subspace_file, self.scores_file)
+        return [file.name for file in files if file.exists() and not has_checksum(file)]
 
     def create(self, config: RunConfig) -> None:
         """Begin a run in an empty folder."""
         self.path.mkdir(parents=True, exist_ok=True)
         schema = 1 if config.spec is None else SCHEMA
         header = {"format": FORMAT, "schema": schema, "finished": False}
-        write_json(
-            self.run_file, header | {"config": config.to_json()} | {"provenance": provenance()}
-        )
+        self._write(header | {"config": config.to_json()} | {"provenance": provenance()})
+
+    def _write(self, values: dict[str, Any]) -> None:
+        write_json(self.run_file, values, checksum=True)
 
     def read(self) -> dict[str, Any]:
         """The whole run.json, checked."""
@@ -359,11 +395,12 @@ class RunFolder:
             raise SlacklineError(f"{self.path}: is not trained to the end yet; resume it first")
 
     def finish(self, seconds: float) -> None:
-        """Mark the training as complete."""
+        """Mark the training as complete; then nothing goes back to the checkpoint before last."""
+        remove(self.previous_file)
         values = self.read()
         values["finished"] = True
         values["provenance"] |= {"finished": _now(), "training_seconds": round(seconds, 2)}
-        write_json(self.run_file, values)
+        self._write(values)
 
     def note_adaptation(self, shots: int, suite: Suite) -> None:
         """Remember the command that last adapted to a suite with K shots, and a user's suite."""
@@ -374,25 +411,50 @@ class RunFolder:
         if spec is not None and self.spec(suite.name) is None:
             values["schema"] = SCHEMA
             values["suites"] = values.get("suites", {}) | {suite.name: spec}
-        write_json(self.run_file, values)
+        self._write(values)
 
     def save_checkpoint(
         self, state: Any, iteration: int, seconds: float, *, keep: bool = False
     ) -> None:
         """Save the train state for a resume, or (`keep`) for a fan to begin from."""
+        config = self.config()
         header = {
             "format": "slackline-checkpoint",
             "schema": CHECKPOINT_SCHEMA,
-            "suite": self.config().suite,
+            "suite": config.suite,
+            "seeds": list(config.seeds),
             "iteration": iteration,
             "seconds": seconds,
         }
         path = self.kept_file if keep else self.checkpoint_file
-        write_tensors(path, to_tensors(state), header)
+        previous = None if keep else self.previous_file
+        write_tensors(path, to_tensors(state), header, previous=previous)
+
+    def has_checkpoint(self) -> bool:
+        return self.checkpoint_file.exists() or self.previous_file.exists()
 
     def load_checkpoint(self, like: Any, *, kept: bool = False) -> tuple[Any, int, float] | None:
-        """(train state, iteration, seconds spent), or None where none was saved yet."""
-        path = self.kept_file if kept else self.checkpoint_file
+        """(train state, iteration, seconds spent), or None where none was saved yet.
+
+        Where the last checkpoint is damaged, the one before it, and a word about it.
+        """
+        if kept:
+            return self._load(self.kept_file, like)
+        try:
+            # While one is saved there is, for a moment, only the previous one.
+            return self._load(self.checkpoint_file, like) or self._load(self.previous_file, like)
+        except Damaged as error:
+            with contextlib.suppress(SlacklineError):
+                if found := self._load(self.previous_file, like):
+                    LOG.warning("%s; going on from the checkpoint before it", error)
+                    return found
+            raise Damaged(
+                f"{error}; there is no good checkpoint before it: to begin again, choose another "
+                "folder"
+            ) from None
+
+    def _load(self, path: Path, like: Any) -> tuple[Any, int, float] | None:
+        """What one file holds, if it is there."""
         if not path.exists() and not path.is_symlink():
             return None
         tensors, header = read_tensors(path)
@@ -403,49 +465,84 @@ class RunFolder:
             expected="slackline-checkpoint",
             newest=CHECKPOINT_SCHEMA,
         )
-        insist_on_own(path, header.get("suite"), self.config().suite)
+        config = self.config()
+        insist_on_own(path, header.get("suite"), config.suite)
+        insist_on_seeds(path, header.get("seeds"), config.seeds)
         iteration, seconds = header.get("iteration"), header.get("seconds")
         if not isinstance(iteration, int) or not isinstance(seconds, int | float):
             raise SlacklineError(f"{path}: has no iteration number")
+        if not 0 <= iteration <= config.iterations:
+            raise SlacklineError(
+                f"{path}: is of iteration {iteration}; the run has {config.iterations}"
+            )
         return from_tensors(like, tensors, path), iteration, float(seconds)
 
     def subspaces(self) -> list[Subspace]:
         """The trained artefact, one subspace a seed."""
         found = load_subspaces(self.subspace_file)
         insist_on_own(self.subspace_file, found[0].suite, self.config().suite)
+        seeds = [subspace.seed for subspace in found]
+        insist_on_seeds(self.subspace_file, seeds, self.config().seeds)
         name, spaces = self.config().suite, (found[0].observation_shape, found[0].action)
         home = known_suite(name, self.spec(name), self.path, spaces)
         insist_on_fit(self.subspace_file, home, *spaces)
         return [replace(subspace, home=home) for subspace in found]
 
     def append_progress(self, line: dict[str, Any]) -> None:
-        with open(self.progress_file, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        append(self.progress_file, _checked_line(line))
 
     def read_progress(self) -> list[dict[str, Any]]:
         """Every complete line; a last line cut short by a kill is dropped."""
-        if not self.progress_file.exists():
-            return []
-        refuse_irregular(self.progress_file)
-        lines = self.progress_file.read_text(encoding="utf-8", errors="replace").split("\n")
-        try:
-            found = [json.loads(line) for line in lines[:-1]]
-        except json.JSONDecodeError as error:
-            raise SlacklineError(f"{self.progress_file}: is corrupt ({error})") from None
-        for number, line in enumerate(found, 1):
-            types = {"iteration": int, "steps": int, "return": list}
-            if not isinstance(line, dict) or any(
-                not isinstance(line.get(name), kind) for name, kind in types.items()
-            ):
-                raise SlacklineError(
-                    f"{self.progress_file}: is corrupt (line {number} is not a progress line)"
-                )
+        found, problem = self._progress()
+        if problem:
+            raise Damaged(problem)
         return found
+
+    def _progress(self) -> tuple[list[dict[str, Any]], str]:
+        """(the lines up to the first that is damaged, what is wrong with that one)"""
+        if not self.progress_file.exists() and not self.progress_file.is_symlink():
+            return [], ""
+        lines = read_regular(self.progress_file, MAX_PROGRESS).split(b"\n")
+        found: list[dict[str, Any]] = []
+        for number, line in enumerate(lines[:-1], 1):
+            try:
+                found.append(_parsed_line(line))
+            except (ValueError, RecursionError):
+                return found, (
+                    f"{self.progress_file}: is corrupt (line {number} is not a progress line); the "
+                    "policies and their scores are not touched by that, and without this line "
+                    "the rest can be read"
+                )
+        return found, ""
 
     def rewind_progress(self, iteration: int) -> None:
         """Drop what was logged after `iteration`, so that a resumed run logs each point once."""
-        kept = [line for line in self.read_progress() if line["iteration"] <= iteration]
-        write_atomic(self.progress_file, "".join(json.dumps(line) + "\n" for line in kept).encode())
+        lines, problem = self._progress()
+        kept = [line for line in lines if line["iteration"] <= iteration]
+        # A machine that lost its power may leave anything behind the last checkpoint.
+        if problem and (kept[-1]["iteration"] if kept else 0) < iteration:
+            raise Damaged(problem)
+        write_atomic(self.progress_file, b"".join(map(_checked_line, kept)))
+
+
+def _checked_line(values: dict[str, Any]) -> bytes:
+    """A line of the log, with a checksum of the rest of it."""
+    check = f"{zlib.crc32(json.dumps(values).encode()):08x}"
+    return (json.dumps({**values, LINE_CHECKSUM: check}) + "\n").encode()
+
+
+def _parsed_line(line: bytes) -> dict[str, Any]:
+    """What a line says, without its checksum; ValueError if that is not what was written."""
+    values = json.loads(line)
+    types = {"iteration": int, "steps": int, "return": list}
+    if not isinstance(values, dict) or any(
+        not isinstance(values.get(name), kind) for name, kind in types.items()
+    ):
+        raise ValueError("not a progress line")
+    check = values.pop(LINE_CHECKSUM, None)
+    if check is not None and json.loads(_checked_line(values))[LINE_CHECKSUM] != check:
+        raise ValueError("not what was written")
+    return values
 
 
 def provenance() -> dict[str, Any]:

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
-from slackline.errors import SlacklineError
-from slackline.io.files import refuse_irregular, write_atomic
+from slackline.errors import Damaged, SlacklineError, in_one_line
+from slackline.io.checksum import BLANK, sealed
+from slackline.io.files import insist_on_whole, read_regular, write_atomic
+
+MAX_SCORES = 2**30
+"""Bytes of a file."""
+MAX_ROWS = 20_000_000
 
 SCHEMA = pl.Schema(
     {
@@ -30,12 +35,14 @@ SCHEMA = pl.Schema(
 
 def read_scores(path: Path) -> pl.DataFrame:
     """The score table of a run."""
-    refuse_irregular(path)
+    content = read_regular(path, MAX_SCORES)
+    insist_on_whole(path, content)
     try:
-        table = pl.read_parquet(path)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        reason = str(error).splitlines()[0]
-        raise SlacklineError(f"{path}: is corrupt or not a parquet file ({reason})") from None
+        _insist_on_few_rows(path, content)
+        table = pl.read_parquet(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+        reason = in_one_line(error)
+        raise Damaged(f"{path}: is corrupt or not a parquet file ({reason})") from None
     if table.schema != SCHEMA:
         raise SlacklineError(f"{path}: is not a slackline score table (its columns differ)")
     return table
@@ -47,6 +54,13 @@ def merge_scores(path: Path, new: pl.DataFrame) -> pl.DataFrame:
         old = read_scores(path)
         new = pl.concat([old.join(new, on=["suite", "variation", "shots"], how="anti"), new])
     buffer = io.BytesIO()
-    new.write_parquet(buffer)
-    write_atomic(path, buffer.getvalue())
+    new.write_parquet(buffer, metadata={"slackline": BLANK})
+    write_atomic(path, sealed(buffer.getvalue(), last=True))
     return new
+
+
+def _insist_on_few_rows(path: Path, content: bytes) -> None:
+    """Refuse what would not fit into memory; the number is in the file's header."""
+    rows = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
+    if rows > MAX_ROWS:
+        raise SlacklineError(f"{path}: has {rows:,} rows; it must have at most {MAX_ROWS:,}")
