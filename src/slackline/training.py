@@ -17,6 +17,7 @@ import numpy as np
 
 from slackline.envs.host import EnvironmentFailed, HostEnv
 from slackline.errors import Interrupted, SlacklineError, require_number
+from slackline.io.signals import stop_signals
 from slackline.learn.host import HostProgram
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
@@ -494,10 +495,6 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
     ]
 
 
-STOPPING = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
-"""Ctrl-C, a scheduler, a closed terminal, Ctrl-\\."""
-
-
 @contextmanager
 def _stop_requests() -> Iterator[Callable[[], int]]:
     """Turn the first signal to stop into a number to ask for (0 until then), so that the stride in
@@ -515,10 +512,7 @@ def _stop_requests() -> Iterator[Callable[[], int]]:
             raise KeyboardInterrupt
         asked.append(signum)
 
-    known = [getattr(signal, name) for name in STOPPING if hasattr(signal, name)]
-    # A signal that is ignored (by nohup, say) stays so.
-    caught = [s for s in known if signal.getsignal(s) is not signal.SIG_IGN]
-    previous = {s: signal.signal(s, ask) for s in caught}
+    previous = {number: signal.signal(number, ask) for number in stop_signals()}
     try:
         yield lambda: asked[0] if asked else 0
     finally:

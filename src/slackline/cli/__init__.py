@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
+import traceback
 from importlib import import_module
+from io import TextIOWrapper
+from signal import SIGINT
 
 VERBS = {
     "list": ("List", "the suites, their variations, and the methods"),
@@ -31,9 +35,41 @@ try it:
 """
 
 
+TRACEBACK = "SLACKLINE_TRACEBACK"
+"""Set, an error is shown in full; so it is with --traceback."""
+CLOSED_PIPE = 141
+"""What a process that died of SIGPIPE leaves with."""
+
+
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line; exits with 2 on bad input and 130 when interrupted."""
-    sys.exit(run(sys.argv[1:] if argv is None else argv))
+    """Run the command line; exits with 2 on bad input, 1 on what is a bug, and 128 + the signal
+    when asked to stop (130 for Ctrl-C). Never ends in a traceback, unless one was asked for."""
+    from slackline.cli.signals import leave, stoppable
+
+    argv = sys.argv[1:] if argv is None else argv
+    if "--traceback" in argv:
+        argv = [word for word in argv if word != "--traceback"]
+        os.environ[TRACEBACK] = "1"
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # the names of files may be anything
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        with stoppable(f"interrupted{going_on(argv[0] if argv else '')}"):
+            code = flushed(run(argv))
+    except KeyboardInterrupt as error:  # before or after the verb itself
+        code = 128 + getattr(error, "signum", SIGINT)
+    except Exception as error:
+        code = complain(f"error: {bug(error)}", 1)
+    if code > 128:  # stopped: whoever asked for it waits
+        leave(flushed(code))
+    sys.exit(code)
+
+
+def bug(error: Exception) -> str:
+    """What to say of an error that should have been another."""
+    from slackline.errors import in_one_line
+
+    return f"{type(error).__name__}: {in_one_line(error)} (--traceback shows where)"
 
 
 def run(argv: list[str]) -> int:
@@ -57,16 +93,16 @@ def run(argv: list[str]) -> int:
         module = import_module(f"slackline.cli.{verb}")
         module.parse(rest).run()
     except Interrupted as error:
-        return complain(f"{error}{going_on(argv[0])}", 130)
+        return complain(f"{error}{going_on(argv[0])}", 128 + error.signum)
     except NotNamed as error:
         return complain(f"error: {error.for_command(['slackline', *argv])}", 2)
     except SlacklineError as error:
         return complain(f"error: {error}", 2)
-    except KeyboardInterrupt:
-        return complain(f"interrupted{going_on(argv[0])}", 130)
+    except KeyboardInterrupt as error:
+        signum = getattr(error, "signum", SIGINT)
+        return complain(f"interrupted{going_on(argv[0])}", 128 + signum)
     except BrokenPipeError:  # the reader (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return CLOSED_PIPE
     except OSError as error:
         return complain(f"error: {error.filename or 'a file'}: {error.strerror or error}", 2)
     return 0
@@ -82,5 +118,22 @@ def going_on(verb: str) -> str:
 
 
 def complain(message: str, code: int) -> int:
-    print(message, file=sys.stderr)
+    """Say what went wrong, if anybody can hear it."""
+    if os.environ.get(TRACEBACK):
+        traceback.print_exc()
+    with contextlib.suppress(OSError):
+        print(message, file=sys.stderr, flush=True)
+    return code
+
+
+def flushed(code: int) -> int:
+    """The exit code, once all output is out; the interpreter itself would show a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError as error:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+            closed = isinstance(error, BrokenPipeError)
+            code = code or (CLOSED_PIPE if closed else complain(f"error: output: {error}", 2))
     return code

@@ -4,22 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
+from slackline.cli.signals import unsaved_work
 from slackline.training import OnTick, Tick
 
 STDERR = Console(stderr=True)
 
 
 @contextmanager
-def training_bar(title: str, digits: int | None = None) -> Iterator[OnTick | None]:
+def training_bar(title: str, digits: int | None = None) -> Iterator[OnTick]:
     """A bar with the return (so many decimals, or by its size), steps per second and the
-    time left; None when nobody is watching."""
+    time left; nothing when nobody is watching."""
+
+    def on_tick(tick: Tick) -> None:
+        unsaved_work(True)
+        with suppress(OSError):  # the terminal was closed: the training is saved all the same
+            draw(tick)
+
+    try:
+        with _bar(title, digits) as draw:
+            yield on_tick
+    finally:
+        unsaved_work(False)
+
+
+@contextmanager
+def _bar(title: str, digits: int | None) -> Iterator[OnTick]:
     if not STDERR.is_terminal:
-        yield None
+        yield lambda _: None
         return
     from slackline.bench.stats import decimals
 
@@ -36,7 +52,7 @@ def training_bar(title: str, digits: int | None = None) -> Iterator[OnTick | Non
         task = progress.add_task(title, total=None, speed="compiling", mean="–")
         before: list[Tick] = []
 
-        def on_tick(tick: Tick) -> None:
+        def draw(tick: Tick) -> None:
             rate = steps_per_second(tick, before[-1] if before else None)
             before[:] = [tick]
             # Robots' episodes end all at once, and seldom; until then the last return stays.
@@ -50,7 +66,7 @@ def training_bar(title: str, digits: int | None = None) -> Iterator[OnTick | Non
                 speed=f"{human(rate)} steps/s" if rate else "",
             )
 
-        yield on_tick
+        yield draw
 
 
 @contextmanager

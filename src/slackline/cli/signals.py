@@ -1,0 +1,115 @@
+"""Ending on request, within a second, with the exit code that shells expect: 128 + the signal.
+
+Python runs signal handlers between two of its own instructions, and compiling a program is one
+instruction that may take minutes. So a thread hears of each signal, too, and ends the process if
+the main thread does not answer. That loses nothing: files are replaced by a rename or not at all,
+and once a training has a stride that its checkpoint lacks, the first signal is left to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from slackline.io.lock import release_all
+from slackline.io.signals import stop_signals
+
+ANSWER_SECONDS = 0.6
+"""How long the main thread may take to notice a signal."""
+END_SECONDS = 10.0
+"""How long it may take to end from then on: environments are closed."""
+SHOW_CURSOR = "\x1b[?25h"
+
+
+class Stopped(KeyboardInterrupt):
+    """A signal, raised in the main thread."""
+
+    def __init__(self, signum: int):
+        super().__init__()
+        self.signum = signum
+
+
+class _State:
+    """What the thread that hears of signals has to know."""
+
+    def __init__(self) -> None:
+        self.has_unsaved_work = False
+        self.noticed = threading.Event()
+        self.ended = threading.Event()
+
+
+_state = _State()
+
+
+def unsaved_work(there_is: bool) -> None:
+    """Say whether the first signal is to wait until a stride is done and saved."""
+    _state.has_unsaved_work = there_is
+
+
+@contextmanager
+def stoppable(farewell: str) -> Iterator[None]:
+    """Within, signals to stop raise `Stopped`, or else end the process with `farewell`."""
+    global _state
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _state = state = _State()
+
+    def handle(signum: int, _: Any) -> None:
+        state.noticed.set()
+        raise Stopped(signum)
+
+    handlers = {number: signal.signal(number, handle) for number in stop_signals()}
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    old = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    numbers = {int(number) for number in handlers}
+    words = (reader, numbers, state, farewell)
+    threading.Thread(target=_listen, args=words, name="signals", daemon=True).start()
+    try:
+        yield
+    finally:
+        state.ended.set()
+        signal.set_wakeup_fd(old)
+        os.close(writer)  # which ends the thread
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+
+def _listen(reader: int, numbers: set[int], state: _State, farewell: str) -> None:
+    """Wait for signals; end the process if the main thread does not."""
+    heard = 0
+    with open(reader, "rb", buffering=0) as pipe:
+        while byte := pipe.read(1):
+            if byte[0] not in numbers:
+                continue
+            heard += 1
+            if heard == 1 and state.has_unsaved_work:
+                continue
+            if state.noticed.wait(ANSWER_SECONDS):
+                state.ended.wait(END_SECONDS)
+            if not state.ended.is_set():
+                _leave(byte[0], farewell)
+
+
+def _leave(signum: int, farewell: str) -> None:
+    """End the process from outside of the main thread."""
+    with contextlib.suppress(OSError, ValueError):
+        cursor = SHOW_CURSOR if sys.stderr is not None and sys.stderr.isatty() else ""
+        os.write(2, f"{cursor}{farewell}\n".encode())
+    leave(128 + signum)
+
+
+def leave(code: int) -> NoReturn:
+    """End the process without taking it apart, which takes seconds once JAX has compiled."""
+    release_all()
+    for child in multiprocessing.active_children():
+        child.terminate()
+    os._exit(code)
