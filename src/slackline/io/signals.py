@@ -10,10 +10,9 @@ NAMES = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT")
 
 def stop_signals() -> list[signal.Signals]:
     """Those that this system has; what `nohup` had ignored stays so."""
-    known = [getattr(signal, name) for name in NAMES if hasattr(signal, name)]
-    may_be_ignored = {getattr(signal, name, None) for name in ("SIGHUP", "SIGQUIT")}
-    return [
-        number
-        for number in known
-        if number not in may_be_ignored or signal.getsignal(number) is not signal.SIG_IGN
-    ]
+    known = [signal.Signals[name] for name in NAMES if name in signal.Signals.__members__]
+    return [number for number in known if not _is_kept_ignored(number)]
+
+
+def _is_kept_ignored(number: signal.Signals) -> bool:
+    return number.name in ("SIGHUP", "SIGQUIT") and signal.getsignal(number) is signal.SIG_IGN
