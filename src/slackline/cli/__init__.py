@@ -129,9 +129,10 @@ def complain(message: str, code: int) -> int:
 def flushed(code: int) -> int:
     """The exit code, once all output is out; the interpreter itself would show a traceback."""
     for stream in (sys.stdout, sys.stderr):
+        if stream is None:  # closed from the start
+            continue
         try:
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         except OSError as error:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
             closed = isinstance(error, BrokenPipeError)

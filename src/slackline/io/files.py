@@ -156,7 +156,9 @@ def read_json(path: Path) -> dict[str, Any]:
         raise Damaged(f"{path}: is not valid JSON ({error})") from None
     if not isinstance(value, dict):
         raise SlacklineError(f"{path}: holds a JSON {type(value).__name__}, not an object")
-    if value.pop(CHECKSUM, None) is not None and not (is_sealed(content) and is_whole(content)):
+    # The name of the field may be what was damaged; what it holds comes first in a file.
+    marked = value.pop(CHECKSUM, None) is not None or is_sealed(content[:100])
+    if marked and not (is_sealed(content) and is_whole(content)):
         raise Damaged(
             f"{path}: is corrupt (its checksum differs); if you changed it on purpose, remove "
             f'its line "{CHECKSUM}"'

@@ -502,11 +502,12 @@ class RunFolder:
         """(the lines up to the first that is damaged, what is wrong with that one)"""
         if not self.progress_file.exists() and not self.progress_file.is_symlink():
             return [], ""
-        lines = read_regular(self.progress_file, MAX_PROGRESS).split(b"\n")
+        content = read_regular(self.progress_file, MAX_PROGRESS)
+        lines, checked = content.split(b"\n"), f'"{LINE_CHECKSUM}": '.encode() in content
         found: list[dict[str, Any]] = []
         for number, line in enumerate(lines[:-1], 1):
             try:
-                found.append(_parsed_line(line))
+                found.append(_parsed_line(line, checked=checked))
             except (ValueError, RecursionError):
                 return found, (
                     f"{self.progress_file}: is corrupt (line {number} is not a progress line); the "
@@ -531,8 +532,9 @@ def _checked_line(values: dict[str, Any]) -> bytes:
     return (json.dumps({**values, LINE_CHECKSUM: check}) + "\n").encode()
 
 
-def _parsed_line(line: bytes) -> dict[str, Any]:
-    """What a line says, without its checksum; ValueError if that is not what was written."""
+def _parsed_line(line: bytes, *, checked: bool) -> dict[str, Any]:
+    """What a line says, without its checksum; ValueError if that is not what was written, or
+    should be `checked` as other lines are and cannot."""
     values = json.loads(line)
     types = {"iteration": int, "steps": int, "return": list}
     if not isinstance(values, dict) or any(
@@ -540,7 +542,7 @@ def _parsed_line(line: bytes) -> dict[str, Any]:
     ):
         raise ValueError("not a progress line")
     check = values.pop(LINE_CHECKSUM, None)
-    if check is not None and json.loads(_checked_line(values))[LINE_CHECKSUM] != check:
+    if checked and json.loads(_checked_line(values))[LINE_CHECKSUM] != check:
         raise ValueError("not what was written")
     return values
 

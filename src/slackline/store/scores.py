@@ -40,7 +40,7 @@ def read_scores(path: Path) -> pl.DataFrame:
     try:
         _insist_on_few_rows(path, content)
         table = pl.read_parquet(io.BytesIO(content))
-    except (pl.exceptions.PolarsError, OSError, ValueError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         reason = in_one_line(error)
         raise Damaged(f"{path}: is corrupt or not a parquet file ({reason})") from None
     if table.schema != SCHEMA:
