@@ -6,7 +6,7 @@ BASE := $(VENV)/.base-installed
 DEV := $(VENV)/.dev-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint format bench clean
+.PHONY: demo test lint format bench fuzz audit sbom clean
 
 demo: $(BASE)  ## train a line of policies, adapt it to six changed carts, write the page
 	$(BIN)/slackline bench cartpole --methods single lop fan --seeds 6 --out demo
@@ -27,6 +27,16 @@ format: $(DEV)
 
 bench: $(DEV)  ## speed, as ratios in one run; keep the machine idle
 	$(BIN)/python benchmarks/throughput.py
+
+fuzz: $(DEV)  ## damaged and hostile files, minutes of them, new ones every time
+	SLACKLINE_FUZZ=5000 $(BIN)/python -m pytest tests/fuzz
+
+audit: $(DEV)  ## every package of every extra is pinned, installed as pinned, and unchanged; no network
+	$(BIN)/python tools/supply.py audit --files
+	$(BIN)/python -m pip --disable-pip-version-check check
+
+sbom: $(DEV)  ## a CycloneDX list of all pinned packages
+	$(BIN)/python tools/supply.py sbom sbom.json
 
 clean:
 	rm -rf $(VENV) demo build dist

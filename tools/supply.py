@@ -48,17 +48,17 @@ def asked_for() -> dict[str, list[Requirement]]:
 
 
 def needed(requirements: list[Requirement]) -> Iterator[Requirement]:
-    """Those, and whatever the installed ones need in turn, on this machine; each once."""
+    """Those, and whatever the installed ones need in turn, on this machine."""
     queue, seen = list(requirements), set()
     while queue:
         requirement = queue.pop()
         if requirement.marker is not None and not _applies(requirement):
             continue
+        yield requirement
         key = (canonicalize_name(requirement.name), frozenset(requirement.extras))
         if key in seen:
             continue
         seen.add(key)
-        yield requirement
         try:
             below = distribution(requirement.name).requires or []
         except PackageNotFoundError:
@@ -145,7 +145,7 @@ def main() -> None:
     found = list(problems())
     if asked.files:
         found += [text for name in pinned() for text in changed_files(distribution(name))]
-    for problem in found:
+    for problem in dict.fromkeys(found):
         print(problem, file=sys.stderr)
     if found:
         raise SystemExit(1)

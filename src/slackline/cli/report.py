@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from slackline.cli.options import parse_as
 from slackline.errors import SlacklineError
+
+if TYPE_CHECKING:
+    from slackline.store.run import RunFolder
 
 
 @dataclass
@@ -74,6 +79,7 @@ def publish(
     path: Path, out: Path, *, figures: Path | None = None, markdown: Path | None = None
 ) -> Path:
     """Print every suite's table and write the page."""
+    from slackline.bench.cells import finished_runs
     from slackline.io.files import write_output
     from slackline.report.page import write_page
     from slackline.report.results import load_results
@@ -98,7 +104,21 @@ def publish(
 
         for file in draw_figures(results, figures):
             print(f"figure: {file}")
-    return write_page(results, out)
+    page = write_page(results, out)
+    note_unchecked(finished_runs(path))
+    return page
+
+
+def note_unchecked(runs: Iterable[RunFolder]) -> None:
+    """Say of which runs an earlier version kept no checksums."""
+    names = [str(run.path) for run in runs if run.without_checksum()]
+    if names:
+        few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+        print(
+            f"note: {few}: kept without checksums, by an earlier slackline; damage to them may go "
+            "unnoticed",
+            file=sys.stderr,
+        )
 
 
 def parse(argv: list[str]) -> Report:
