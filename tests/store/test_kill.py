@@ -1,0 +1,68 @@
+"""A run folder whose writer is stopped at any call to the file system goes on as if it never was.
+
+The training here is arithmetic; `benchmarks/kill.py` does the same with real ones.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from slackline.io.tensors import write_tensors
+from slackline.store.run import RunFolder
+from slackline.training import configure, prepare
+
+ITERATIONS = 4
+
+
+@pytest.fixture(scope="module")
+def kill() -> ModuleType:
+    file = Path(__file__).parents[2] / "benchmarks" / "kill.py"
+    spec = importlib.util.spec_from_file_location("kill", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def train(out: Path, config: Any) -> None:
+    """Write what a training writes, in the same order."""
+    folder = RunFolder(out)
+    with folder.writing():
+        prepare(folder, config, resume=True)
+        if folder.finished():
+            return
+        state = {"x": np.ones(3, np.float32)}
+        found = folder.load_checkpoint(state)
+        state, iteration = (found[0], found[1]) if found else (state, 0)
+        folder.rewind_progress(iteration)
+        while iteration < ITERATIONS:
+            iteration += 1
+            state = {"x": state["x"] * np.float32(1.1)}
+            folder.append_progress({"iteration": iteration, "steps": iteration, "return": [1.0]})
+            folder.save_checkpoint(state, iteration, 0.0)
+        write_tensors(folder.subspace_file, state, {})
+        folder.finish(0.0)
+
+
+def test_stopped_at_any_call_it_ends_the_same(kill: ModuleType, tmp_path: Path) -> None:
+    config = configure("cartpole", "lop", seeds=(1, 2))
+    with kill.disk() as counted:
+        train(tmp_path / "whole", config)
+    whole = kill.outcome(tmp_path / "whole")
+    assert whole["finished"]
+    assert len(whole["files"]) == 4
+    assert counted.calls > 50
+    for call in range(1, counted.calls + 1):
+        out = tmp_path / str(call)
+        with kill.disk(call):
+            train(out, config)
+            raise AssertionError(f"it outlived call {call}")
+        train(out, config)
+        assert kill.outcome(out) == whole, f"stopped at call {call}"
