@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import builtins
+import contextlib
+import io
 import os
 import random
 import signal
@@ -131,7 +133,8 @@ OPTIONS = ("--hyper.num-envs", "4", "--hyper.num-steps", "4", "--checkpoint-seco
 def train(out: Path) -> None:
     from slackline.cli import run
 
-    code = run([*WORDS, *OPTIONS, "--resume", "--out", str(out)])
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = run([*WORDS, *OPTIONS, "--resume", "--out", str(out)])
     if code:
         raise SystemExit(f"a training left with {code}")
 

@@ -98,7 +98,10 @@ def require_number(
     allowed = "a finite number" + "".join(f", {b}" for b in bounds if b)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise SlacklineError(f"{field} is {value!r}; it must be {allowed}")
-    value = float(value)
+    try:
+        value = float(value)
+    except OverflowError:  # a whole number beyond all floats
+        value = math.inf
     if not math.isfinite(value) or value < low or value > high or value <= above:
         raise SlacklineError(f"{field} is {value:g}; it must be {allowed}")
 

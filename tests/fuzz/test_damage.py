@@ -98,6 +98,7 @@ def read_all(out: Path) -> None:
 
 @fuzzed
 @given(st.sampled_from(PLACES), JSON, st.booleans())
+@example(("config", "options", "concentration"), 10**400, False)
 def test_any_field_of_a_record_may_be_anything(
     place: tuple[Any, ...], value: Any, deleted: bool
 ) -> None:
