@@ -69,6 +69,12 @@ def test_what_is_no_ordinary_file_is_neither_read_nor_written(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["elsewhere", "run.json"]
 
 
+def test_a_device_is_refused() -> None:
+    for attempt in (files.read_regular, lambda path: files.append(path, b"x")):
+        with pytest.raises(SlacklineError, match="is a pipe, socket or device"):
+            attempt(Path(os.devnull))
+
+
 def test_a_planted_temporary_file_is_not_written_through(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
@@ -113,8 +119,19 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     assert path.read_bytes() == b"old"
 
 
-def test_the_old_file_can_be_kept(tmp_path: Path) -> None:
+def test_the_old_file_can_be_kept_and_is_there_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, previous = tmp_path / "a", tmp_path / "b"
+    files.write_atomic(path, b"0", previous=previous)
+    real = os.replace
+
+    def watched(*names: Path) -> None:
+        assert path.exists()
+        real(*names)
+        assert path.exists()
+
+    monkeypatch.setattr(os, "replace", watched)
     for content in (b"1", b"2", b"3"):
         files.write_atomic(path, content, previous=previous)
     assert (previous.read_bytes(), path.read_bytes()) == (b"2", b"3")

@@ -34,25 +34,33 @@ UNFOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
 
 def write_atomic(path: Path, content: bytes, *, previous: Path | None = None) -> None:
-    """Replace `path` by `content`, or leave it as it was; the old file becomes `previous`."""
+    """Replace `path` by `content`, or leave it as it was; `previous` gets what it was."""
     insist_on_own_file(path)
-    if previous is not None:
-        insist_on_own_file(previous)
+    if previous is not None and path.exists():
+        # A copy and no rename, so that readers find `path` at any moment. It is a spare one, and
+        # need not have reached the disk.
+        _replace(previous, read_regular(path, 2**32), flush=False)
+    _replace(path, content, flush=True)
+
+
+def _replace(path: Path, content: bytes, *, flush: bool) -> None:
+    """Write a fresh file and give it the name."""
+    insist_on_own_file(path)
     remove(path.with_name(path.name + TEMPORARY))  # how earlier versions called theirs
     temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | UNFOLLOWED
     try:
         with open(os.open(temporary, flags, 0o666), "wb") as file:
             file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if previous is not None and path.exists():
-            os.replace(path, previous)
+            if flush:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
         remove(temporary)
         raise
-    flush_folder(path.parent)
+    if flush:
+        flush_folder(path.parent)
 
 
 def append(path: Path, content: bytes) -> None:

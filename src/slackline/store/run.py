@@ -441,7 +441,6 @@ class RunFolder:
         if kept:
             return self._load(self.kept_file, like)
         try:
-            # While one is saved there is, for a moment, only the previous one.
             return self._load(self.checkpoint_file, like) or self._load(self.previous_file, like)
         except Damaged as error:
             with contextlib.suppress(SlacklineError):
