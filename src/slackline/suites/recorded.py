@@ -18,6 +18,7 @@ from slackline.envs.api import Continuous, Discrete, action_from_json, action_to
 from slackline.envs.gymnasium import gymnasium
 from slackline.envs.host import HostEnv, RecordedEnv
 from slackline.errors import NotNamed, SlacklineError, require_count
+from slackline.io.decode import decode
 from slackline.learn.hyper import hyper_from_json
 from slackline.subspace import Subspace
 from slackline.suites import builtin, is_own
@@ -31,7 +32,7 @@ from slackline.suites.own import (
     insist_on_names,
     parsed,
 )
-from slackline.suites.suite import Protocol, Suite, Variation, insist_on_spaces
+from slackline.suites.suite import MOST, Protocol, Suite, Variation, insist_on_spaces
 
 Spec = dict[str, Any]
 
@@ -117,9 +118,8 @@ def _recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
 
     variations = tuple(map(variation, tables))
     insist_on_names([v.name for v in variations])
-    protocol, hyper = Protocol(**spec["protocol"]), hyper_from_json(spec["hyper"])
-    for field, value in (asdict(protocol) | {"horizon": spec["horizon"]}).items():
-        require_count(field, value, high=10**12)
+    protocol, hyper = decode(Protocol, spec["protocol"]), hyper_from_json(spec["hyper"])
+    require_count("horizon", spec["horizon"], high=MOST)
     hyper.check()
     if spec["digits"] is not None:
         require_count("digits", spec["digits"], low=0, high=12)

@@ -15,6 +15,7 @@ import numpy as np
 from slackline.envs.api import Env, Params
 from slackline.envs.host import HostEnv, RecordedEnv
 from slackline.errors import SlacklineError, unknown
+from slackline.io.decode import count
 from slackline.learn.hyper import Hyper
 
 
@@ -45,17 +46,20 @@ def setting(name: str, **changes: float) -> Variation:
     return Variation(name, words, lambda params: params._replace(**changes))
 
 
+MOST = 10**12
+
+
 @dataclass(frozen=True)
 class Protocol:
     """How much to train and how to adapt."""
 
-    steps: int
+    steps: int = count(high=MOST)
     """Environment steps per seed."""
-    shots: int = 10
+    shots: int = count(10, high=MOST)
     """K: how many values of z are tried."""
-    episodes: int = 10
+    episodes: int = count(10, high=MOST)
     """Selection episodes for each of them."""
-    score_episodes: int = 100
+    score_episodes: int = count(100, high=MOST)
     """Fresh episodes for the final score of the chosen one."""
 
 
