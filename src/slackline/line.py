@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from slackline.adapt.adapter import GridAdapter
 from slackline.errors import SlacklineError, imported
-from slackline.export import export
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
 from slackline.subspace import Subspace, load_subspaces
 
@@ -67,6 +66,8 @@ class Line(Subspace):
         With `as_line` the model has z as an input beside the observation. `to` says which kind it
         is, where the path does not end so.
         """
+        from slackline.export import export
+
         return export(self, path, z, as_line=as_line, to=to)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 VERBS = {
     "list": ("List", "the suites, their variations, and the methods"),
@@ -38,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
 
 def run(argv: list[str]) -> int:
     """Dispatch to a verb; returns the exit code."""
-    from slackline.errors import Interrupted, NotNamed, SlacklineError, unknown
+    from slackline.errors import Interrupted, NotNamed, SlacklineError, imported, unknown
 
     if not argv or argv[0] in ("-h", "--help"):
         verbs = "\n".join(f"  {name:8}{what}" for name, (_, what) in VERBS.items())
@@ -54,7 +53,7 @@ def run(argv: list[str]) -> int:
         if verb not in VERBS:
             raise unknown("verb", verb, VERBS)
         # Verbs import JAX, which takes a second: help and errors above do without it.
-        module = import_module(f"slackline.cli.{verb}")
+        module = imported(f"slackline.cli.{verb}")
         module.parse(rest).run()
     except Interrupted as error:
         return complain(f"{error}{going_on(argv[0])}", 130)
