@@ -36,7 +36,7 @@ class Keys(NamedTuple):
 class TrainState(NamedTuple):
     """Everything one seed needs to go on: what a checkpoint holds.
 
-    A checkpoint names its tensors by these fields, so renaming one breaks the runs there are.
+    What the fields are called in files is kept in `store/checkpoint_names.py`.
     """
 
     networks: Any

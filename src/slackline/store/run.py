@@ -41,6 +41,7 @@ from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
+from slackline.store.checkpoint_names import FIELD_NAMES
 from slackline.store.record import (
     FORMAT,
     RECORD,
@@ -388,7 +389,7 @@ class RunFolder:
             "seconds": seconds,
         }
         path = self.kept_file if keep else self.checkpoint_file
-        write_tensors(path, to_tensors(state), header)
+        write_tensors(path, to_tensors(state, FIELD_NAMES), header)
 
     def load_checkpoint(self, like: Any, *, kept: bool = False) -> tuple[Any, int, float] | None:
         """(train state, iteration, seconds spent), or None where none was saved yet."""
@@ -407,7 +408,7 @@ class RunFolder:
         iteration, seconds = header.get("iteration"), header.get("seconds")
         if not isinstance(iteration, int) or not isinstance(seconds, int | float):
             raise SlacklineError(f"{path}: has no iteration number")
-        return from_tensors(like, tensors, path), iteration, float(seconds)
+        return from_tensors(like, tensors, path, FIELD_NAMES), iteration, float(seconds)
 
     def subspaces(self) -> list[Subspace]:
         """The trained artefact, one subspace a seed."""
