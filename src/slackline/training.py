@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from slackline.adapt.trained import with_training_returns
 from slackline.envs.host import EnvironmentFailed, HostEnv
 from slackline.errors import Interrupted, SlacklineError, require_number
 from slackline.learn.host import HostProgram
@@ -209,13 +210,13 @@ def run_training(
     suite = builtin(config.suite) if suite is None else suite
     if out is None:
         training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, from_run)
-        return subspaces_of(config, suite, training.run())
+        return with_training_returns(subspaces_of(config, suite, training.run()), suite)
     folder = RunFolder(out)
     prepare(folder, config, resume=resume)
     if folder.finished():
         return [replace(subspace, home=suite) for subspace in folder.subspaces()]
     training = _Training(config, suite, folder, on_tick, checkpoint_seconds, keep_at, from_run)
-    subspaces = subspaces_of(config, suite, training.run())
+    subspaces = with_training_returns(subspaces_of(config, suite, training.run()), suite)
     save_subspaces(folder.subspace_file, subspaces)
     folder.finish(training.seconds)
     if training.stopped:

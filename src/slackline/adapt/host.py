@@ -1,4 +1,4 @@
-"""K-shot adaptation on environments of a host: the same numbers as `kshot.py`, played in pools."""
+"""Adaptation on environments of a host: the episodes that adapters ask for, played in pools."""
 
 from __future__ import annotations
 
@@ -26,29 +26,34 @@ LONGEST = 100_000
 longer than the suite's horizon, which is for those that have none."""
 
 
-def host_kshot(
-    suite: Suite,
-    method: Method,
-    policies: Network,
-    seeds: Sequence[int],
-    variations: Sequence[Variation],
-    candidates: np.ndarray,
-    episodes: int,
-    score_episodes: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(returns (S, V, K, M), chosen (S, V), scores (S, V, E)); policies have a leading axis S."""
-    num_seeds, num_candidates = len(seeds), len(candidates)
-    tried = np.repeat(candidates, episodes, axis=0)
-    every_seed = np.broadcast_to(tried, (num_seeds, *tried.shape))
-    found = []
-    for variation in variations:
-        play = partial(returns_of, suite, method, policies, seeds, variation)
-        returns = play(every_seed, phase=0).reshape(num_seeds, num_candidates, episodes)
-        chosen = np.argmax(returns.mean(axis=-1), axis=-1)
-        scores = play(np.repeat(candidates[chosen][:, None], score_episodes, axis=1), phase=1)
-        found.append((returns, chosen, scores))
-    returns, chosen, scores = (np.stack(part, axis=1) for part in zip(*found, strict=True))
-    return returns, chosen, scores
+class HostPlayer:
+    """Plays the episodes that adapters ask for in pools of a host's environments."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        method: Method,
+        policies: Network,
+        seeds: Sequence[int],
+        variations: Sequence[Variation],
+    ):
+        self.variations, self.rounds = variations, 0
+        self.play = partial(returns_of, suite, method, policies, seeds)
+
+    def tried(self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray) -> np.ndarray:
+        """The returns (S, V, n) of selection episodes at z (S, V, n, size); every round of them has
+        episodes of its own."""
+        phase = (0, self.rounds) if self.rounds else (0,)
+        self.rounds += 1
+        return self._played(z, phase)
+
+    def fresh(self, z: np.ndarray, num: int) -> np.ndarray:
+        """The returns (S, V, num) of fresh episodes at z (S, V, size)."""
+        return self._played(np.repeat(z[:, :, None], num, axis=2), (1,))
+
+    def _played(self, z: np.ndarray, phase: tuple[int, ...]) -> np.ndarray:
+        found = [self.play(one, z[:, v], phase) for v, one in enumerate(self.variations)]
+        return np.stack(found, axis=1)
 
 
 def returns_of(
@@ -58,7 +63,7 @@ def returns_of(
     seeds: Sequence[int],
     variation: Variation,
     zs: np.ndarray,
-    phase: int,
+    phase: tuple[int, ...],
 ) -> np.ndarray:
     """Returns (S, J) of J episodes a seed, each at its own z (S, J, size), in a pool of their own.
 
@@ -66,7 +71,7 @@ def returns_of(
     env, params = host_of(suite, variation)
     slots = max(1, min(zs.shape[1], SLOTS // len(seeds)))
     drawn = [
-        np.random.SeedSequence([seed, variation.label, phase]).generate_state(slots) >> 1
+        np.random.SeedSequence([seed, variation.label, *phase]).generate_state(slots) >> 1
         for seed in seeds
     ]
     pool = open_pool(env, params, np.concatenate(drawn).tolist(), suite.horizon)

@@ -29,7 +29,7 @@ def count(words: list[str]) -> int:
     raise ValueError("not a whole number (5000000, 5e6, 5M and 5_000_000 are the same)")
 
 
-def _one_of(*choices: str) -> Callable[[list[str]], str]:
+def one_of(*choices: str) -> Callable[[list[str]], str]:
     def parse(words: list[str]) -> str:
         if words[0] not in choices:
             raise ValueError(f"{words[0]!r} is not one of {', '.join(choices)}")
@@ -64,8 +64,8 @@ switched them on."""
 Devices = Annotated[int | None, optional(count, "INT", "cores")]
 Integer = Annotated[int | None, optional(count, "INT", "method")]
 Number = Annotated[float | None, optional(number, "FLOAT", "method")]
-Spread = Annotated[str | None, optional(_one_of(*SPREADS), "KIND", "method")]
-Penalty = Annotated[str | None, optional(_one_of("tensor", "vector"), "KIND", "method")]
+Spread = Annotated[str | None, optional(one_of(*SPREADS), "KIND", "method")]
+Penalty = Annotated[str | None, optional(one_of("tensor", "vector"), "KIND", "method")]
 
 
 @dataclass

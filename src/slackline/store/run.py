@@ -366,12 +366,14 @@ class RunFolder:
         values["provenance"] |= {"finished": _now(), "training_seconds": round(seconds, 2)}
         write_json(self.run_file, values)
 
-    def note_adaptation(self, shots: int, suite: Suite) -> None:
-        """Remember the command that last adapted to a suite with K shots, and a user's suite."""
+    def note_adaptation(self, shots: int, suite: Suite, adapter: str = "grid") -> None:
+        """Remember the command that last adapted to a suite with K shots (or by another adapter
+        with that many episodes), and a user's suite."""
         values, config, spec = self.read(), self.config(), spec_of(suite)
         commands = values["provenance"].setdefault("adaptations", {})
         elsewhere = "" if suite.name == config.suite else f" on {suite.name}"
-        commands[f"K = {shots}{elsewhere}"] = provenance()["command"]
+        how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {shots} episodes"
+        commands[how + elsewhere] = provenance()["command"]
         if spec is not None and self.spec(suite.name) is None:
             values["schema"] = SCHEMA
             values["suites"] = values.get("suites", {}) | {suite.name: spec}
