@@ -171,14 +171,14 @@ class Simplex(Latent):
         if self.spread == "even":
             return self._evenly(shots)
         if self.spread == "corners":
-            return np.concatenate([self._corners(), self._evenly(shots)])[:shots]
+            return self.nested(shots)
         return self._spacings(uniform(0, (shots, self.anchors - 1)))
 
     def nested(self, num: int) -> np.ndarray:
         if self.anchors == 2:
             first = halved(num)
             return np.stack([first, 1.0 - first], axis=-1)
-        return replace(self, spread="corners").candidates(num)
+        return np.concatenate([self._corners(), self._evenly(num)])[:num]
 
     def _evenly(self, num: int) -> np.ndarray:
         points = low_discrepancy(num, self.anchors - 1)
