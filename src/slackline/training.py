@@ -280,7 +280,7 @@ def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
         )
 
 
-def program_of(config: RunConfig, suite: Suite) -> Program:
+def program_of(config: RunConfig, suite: Suite) -> Program | HostProgram:
     """The compiled program that trains what `config` says."""
     method = config.resolved_method
     learner = Learner(suite.env, suite.horizon, method.member)
@@ -321,8 +321,7 @@ class _Training:
         except EnvironmentFailed as error:
             raise SlacklineError(f"{error}{self._kept()}") from error
         finally:
-            if isinstance(self.program, HostProgram):
-                self.program.close()
+            self.program.close()
 
     def _run(self) -> TrainState:
         """Advance stride by stride to the end of the budget."""

@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.adapt.episodes import episode_returns
 from slackline.errors import SlacklineError, require_count, unknown
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
@@ -27,6 +26,7 @@ from slackline.methods.catalogue import method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP
 from slackline.parallel.mesh import SEED, compiled, layout_of
+from slackline.rollout import CompiledRunner, Jobs
 from slackline.store.choice import Choice
 from slackline.suites.suite import TrainTask
 from slackline.training import STRIDES, OnTick, Tick
@@ -121,10 +121,12 @@ def _evaluate(task: TrainTask, policy: MLP, seen: Moments | tuple[()], key: Arra
     distribution, params = distribution_of(task.env.action), task.env.default_params()
     acting = seen.frozen().folded_into(policy) if seen else policy
 
-    def act(observation: Array) -> Array:
+    def act(observation: Array, _: Array) -> Array:
         return distribution.greedy(acting(observation))
 
     everywhere = jax.tree.map(
         lambda x: jnp.broadcast_to(x, (EVALUATION_EPISODES, *jnp.shape(x))), params
     )
-    return jnp.mean(episode_returns(task.env, task.horizon, act, everywhere, keys))
+    no_z = jnp.zeros((EVALUATION_EPISODES, 0))
+    runner = CompiledRunner(task.env, task.horizon)
+    return jnp.mean(runner.episodes(act, Jobs(everywhere, no_z, keys)).returns)

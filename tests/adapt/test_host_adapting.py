@@ -168,7 +168,7 @@ def test_environments_of_other_spaces_are_refused() -> None:
 
 
 def test_an_endless_episode_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "LONGEST", 30)
+    monkeypatch.setattr("slackline.rollout.host.LONGEST", 30)
     suite = aim_suite(aims("SAME_STEP"), endless=True)
     with pytest.raises(SlacklineError, match="host-aim: an episode has not ended after 30 steps"):
         line(suite=suite).adapt("Train")

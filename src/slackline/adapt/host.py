@@ -10,20 +10,17 @@ import jax
 import numpy as np
 
 from slackline.envs.api import Continuous, Discrete
-from slackline.envs.host import HostEnv, HostParams, WatchedPool, open_pool
+from slackline.envs.host import HostEnv, HostParams
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import Network
+from slackline.rollout import HostJobs, HostRunner
 from slackline.suites.suite import Suite, Variation, insist_on_spaces
 from slackline.types import Array
 
 SLOTS = 128
 """Most environments that are stepped together."""
-
-LONGEST = 100_000
-"""Steps after which an episode counts as endless: an environment's own time limit may well be
-longer than the suite's horizon, which is for those that have none."""
 
 
 class HostPlayer:
@@ -74,44 +71,9 @@ def returns_of(
         np.random.SeedSequence([seed, variation.label, *phase]).generate_state(slots) >> 1
         for seed in seeds
     ]
-    pool = open_pool(env, params, np.concatenate(drawn).tolist(), suite.horizon)
-    try:
-        return played(pool, acting(method, suite.env.action), policies, zs, suite.horizon)
-    finally:
-        pool.close()
-
-
-def played(
-    pool: WatchedPool, act: Callable[..., Array], policies: Network, zs: np.ndarray, horizon: int
-) -> np.ndarray:
-    """The returns (S, J) of every job; slot b of a seed plays its jobs b, b + slots, and so on."""
-    num_seeds, num_jobs, _ = zs.shape
-    slots, longest = pool.num_envs // num_seeds, max(horizon, LONGEST)
-    by_seed = (num_seeds, slots)
-    job = np.tile(np.arange(slots), (num_seeds, 1))
-    rows = np.arange(num_seeds)[:, None]
-    returns = np.full((num_seeds, num_jobs), np.nan)
-    total, length = np.zeros(by_seed), np.zeros(by_seed, np.int64)
-    observation = pool.reset()
-    while (job < num_jobs).any():
-        z = zs[rows, np.minimum(job, num_jobs - 1)]
-        seen = observation.reshape(*by_seed, *observation.shape[1:])
-        action = np.asarray(act(policies, seen, z))
-        did = pool.step(action.reshape(-1, *action.shape[2:]))
-        observation = did.observation
-        total += did.reward.reshape(by_seed)
-        length += did.real.reshape(by_seed)
-        for s, b in np.argwhere((did.terminated | did.truncated).reshape(by_seed)):
-            if job[s, b] < num_jobs:
-                returns[s, job[s, b]] = total[s, b]
-            job[s, b] += slots
-            total[s, b], length[s, b] = 0.0, 0
-        if (length[job < num_jobs] > longest).any():
-            raise SlacklineError(
-                f"{pool.name}: an episode has not ended after {longest:,} steps; give the "
-                "environment a time limit"
-            )
-    return returns
+    act = partial(acting(method, suite.env.action), policies)
+    runner = HostRunner(env, suite.horizon)
+    return runner.episodes(act, HostJobs(params, zs, np.stack(drawn))).returns
 
 
 @lru_cache(maxsize=32)

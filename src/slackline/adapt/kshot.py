@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from slackline import rollout
 from slackline.adapt.adapter import MAX_CANDIDATES, Adapter, State, numbered
-from slackline.adapt.episodes import episode_returns
 from slackline.adapt.grid import Grid
 from slackline.adapt.helped import Helped, helped
 from slackline.adapt.host import HostPlayer
@@ -276,11 +276,9 @@ class CompiledPlayer:
         found = run(self.policies, self.keys, self.params, self.labels, jnp.asarray(z), *counts)
         returns = np.asarray(found)
         for i, variation in enumerate(self.variations):
-            if not np.isfinite(returns[:, i]).all():
-                raise SlacklineError(
-                    f"an episode on {variation.name} returned a value that is not finite: "
-                    "the simulation broke down, and nothing can be chosen from it"
-                )
+            rollout.insist_on_finite_returns(
+                variation.name, returns[:, i], "nothing can be chosen from it"
+            )
         return returns
 
 
@@ -375,7 +373,8 @@ def _program(
     suite: Suite, method: Method, layout: Layout, changing: Changing, phase: int
 ) -> Callable[..., Array]:
     """The compiled episodes of one phase; the inputs say how many there are."""
-    distribution, env = distribution_of(suite.env.action), Partly(suite.jax_env, changing)
+    distribution = distribution_of(suite.env.action)
+    runner = rollout.CompiledRunner(Partly(suite.jax_env, changing), suite.horizon)
 
     def one_seed(
         policy: Network,
@@ -409,11 +408,11 @@ def _program(
         return over_devices(partial(play, policy, params), flat, suite.block, layout).reshape(shape)
 
     def play(policy: Network, params: Params, jobs: Jobs) -> Array:
-        def actions(observation: Array) -> Array:
-            return distribution.greedy(method.outputs(policy, observation, jobs.z))
+        def act(observation: Array, z: Array) -> Array:
+            return distribution.greedy(method.outputs(policy, observation, z))
 
         own = jax.tree.map(lambda leaf: leaf[jobs.variation], params)
-        return episode_returns(env, suite.horizon, actions, own, jobs.key)
+        return runner.episodes(act, rollout.Jobs(own, jobs.z, jobs.key)).returns
 
     each = layout.each(one_seed, (0, 0, None, None, 0, 0, 0))
     return compiled(each, layout, (SEED, SEED, WHOLE, WHOLE, SEED, SEED, SEED), SEED)

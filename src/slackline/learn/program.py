@@ -12,17 +12,17 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding
 
-from slackline.learn.collect import Episodes
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.parallel.blocks import zeros_as
 from slackline.parallel.mesh import BLOCK, SEED, WHOLE, Layout, compiled, layout_of
+from slackline.rollout import Totals
 
 
 class Progress(NamedTuple):
     """Per seed (S,): sums over the episodes that ended and means of the losses over iterations."""
 
-    episodes: Episodes
+    episodes: Totals
     losses: Any
     """The numbers that the algorithm logs, a NamedTuple."""
 
@@ -78,6 +78,9 @@ class Program:
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
         """Train on; `iterations` is traced, so every length of stride shares one compilation."""
         return self._advance(state, self._hyper, jnp.int32(iterations), self._budget)
+
+    def close(self) -> None:
+        """Nothing is open; environments outside JAX would be."""
 
 
 @lru_cache(maxsize=16)
