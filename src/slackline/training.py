@@ -18,12 +18,12 @@ import numpy as np
 from slackline.adapt.trained import with_training_returns
 from slackline.envs.host import EnvironmentFailed, HostEnv
 from slackline.errors import Interrupted, SlacklineError, require_number
-from slackline.learn.host import HostProgram
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.normalise import Moments
 from slackline.learn.opening import opened
-from slackline.learn.program import Program, Progress
+from slackline.learn.program import Progress
+from slackline.learn.programs import Trainer, strides, trainer_of
 from slackline.line import Line
 from slackline.methods.catalogue import BASELINE, DEFAULT
 from slackline.methods.catalogue import method as find_method
@@ -34,9 +34,6 @@ from slackline.suites import NAMES, builtin
 from slackline.suites import suite as find_suite
 from slackline.suites.recorded import spec_of
 from slackline.suites.suite import Suite
-
-STRIDES = 200
-"""A run reports its progress this many times."""
 
 
 @dataclass(frozen=True)
@@ -280,12 +277,11 @@ def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
         )
 
 
-def program_of(config: RunConfig, suite: Suite) -> Program | HostProgram:
+def program_of(config: RunConfig, suite: Suite) -> Trainer:
     """The compiled program that trains what `config` says."""
     method = config.resolved_method
     learner = Learner(suite.env, suite.horizon, method.member)
-    kind = HostProgram if isinstance(suite.env, HostEnv) else Program
-    return kind(learner, config.hyper, config.seeds, method.num_members, config.iterations)
+    return trainer_of(learner, config.hyper, config.seeds, method.num_members, config.iterations)
 
 
 class _Training:
@@ -308,7 +304,6 @@ class _Training:
         self.per_seed = (len(config.seeds), config.resolved_method.num_members)
         self.keep_at = 0 if keep_at is None else int(keep_at * config.iterations)
         """The iteration after which the state is kept; 0 for none."""
-        self.stride = math.ceil(config.iterations / STRIDES)
         self.seconds = 0.0
         self.iteration = 0
         """Where the last stride that was reported ended."""
@@ -329,11 +324,8 @@ class _Training:
         self.iteration = iteration
         started, saved_at = time.monotonic() - self.seconds, time.monotonic()
         with _stop_requests() as stopping:
-            while iteration < self.config.iterations:
-                stride = self._stride(iteration)
-                state, progress = self.program.advance(state, stride)
-                jax.block_until_ready(state)
-                iteration += stride
+            todo = strides(self.program, state, iteration, self.config.iterations, self.keep_at)
+            for state, iteration, progress in todo:
                 self.seconds = time.monotonic() - started
                 self._report(iteration, state, progress)
                 self.iteration = iteration
@@ -368,11 +360,6 @@ class _Training:
             )
         state, iteration = single_state(self.from_run.config(), self.suite, self.from_run)
         return self.program.place(opened(self.program.init(), state)), iteration
-
-    def _stride(self, iteration: int) -> int:
-        """How many iterations to do at once: a state to keep is met exactly."""
-        ends = (self.keep_at, self.config.iterations)
-        return min(self.stride, *(end - iteration for end in ends if end > iteration))
 
     def _report(self, iteration: int, state: TrainState, progress: Progress) -> None:
         """Log a stride; refuse to go on with numbers that are no longer numbers."""
@@ -466,7 +453,7 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
             seed,
             suite.env.action,
             **jax.tree.map(lambda leaf, i=i: leaf[i], parts),
-            picture=suite.env.picture if isinstance(suite.env, HostEnv) else None,
+            picture=suite.env.spaces.picture,
             spec=config.spec,
             home=suite,
         )

@@ -105,5 +105,5 @@ def host_of(suite: Suite, variation: Variation) -> tuple[HostEnv, HostParams]:
             f"variation {variation.name}: is a {type(changed).__name__}; it must be an environment "
             "or the parameters of one"
         )
-    insist_on_spaces(changed.name, changed, home.name, home)
+    insist_on_spaces(changed.name, changed.spaces, home.name, home.spaces)
     return changed, changed.default_params()

@@ -235,7 +235,7 @@ def player(
     """Who plays the suite's episodes, at most so many a seed and variation at once."""
     policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.acting for s in subspaces])
     seeds, method = [subspace.seed for subspace in subspaces], subspaces[0].method
-    if isinstance(suite.env, HostEnv):
+    if not suite.env.in_jax:
         return HostPlayer(suite, method, policies, seeds, variations)
     return CompiledPlayer(suite, method, policies, seeds, variations, most)
 
@@ -288,7 +288,7 @@ def suite_for(subspace: Subspace, suite: str | Suite | None) -> Suite:
     if suite is None:
         return home
     found = find_suite(suite) if isinstance(suite, str) else suite
-    insist_on_spaces(found.name, found.env, home.name, home.env)
+    insist_on_spaces(found.name, found.env.spaces, home.name, home.env.spaces)
     return found
 
 

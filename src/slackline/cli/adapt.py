@@ -23,7 +23,6 @@ from slackline.cli.options import (
     parse_as,
 )
 from slackline.cli.progress import waiting
-from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
 from slackline.runtime import set_up_jax
 from slackline.settings import assignment
@@ -154,7 +153,7 @@ class Adapt:
         for flag, given in (("--variation", self.variation), ("--suite", self.suite)):
             if given:
                 raise SlacklineError(f"{flag} and --to (or --kwargs) exclude each other")
-        if not isinstance(suite.env, HostEnv):
+        if suite.env.in_jax:
             raise SlacklineError(
                 f"{suite.name} runs in JAX and cannot be exchanged for another environment; "
                 "--variation names its changes, and from Python line.adapt takes any"

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Env, Params
-from slackline.envs.host import HostEnv, RecordedEnv
+from slackline.envs.api import Env, Params, Spaces
+from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, unknown
 from slackline.io.decode import count
 from slackline.learn.hyper import Hyper
@@ -108,13 +108,7 @@ class Suite:
     @property
     def jax_env(self) -> Env:
         """The environment, for those who must trace it."""
-        if isinstance(self.env, RecordedEnv) and self.env.may_run_in_jax:
-            raise self.env.refusal
-        if isinstance(self.env, HostEnv):
-            raise SlacklineError(
-                f"{self.name} does not run in JAX; it can be trained on and adapted to, no more"
-            )
-        return self.env
+        return self.env.for_jax(self.name)
 
     @property
     def train_task(self) -> TrainTask:
@@ -156,13 +150,12 @@ class Suite:
         return {v.name: v for v in (*self.variations, *self.extras, TRAIN)}
 
 
-def insist_on_spaces(name: str, env: Env | HostEnv, trained_on: str, home: Env | HostEnv) -> None:
+def insist_on_spaces(name: str, spaces: Spaces, trained_on: str, home: Spaces) -> None:
     """Refuse an environment that the policies trained on another one cannot act in."""
-    for what in ("observation_shape", "action"):
-        has, needs = getattr(env, what), getattr(home, what)
+    for what, has, needs in zip(("observation shape", "action"), spaces, home, strict=True):
         if has != needs:
             raise SlacklineError(
-                f"{name}: its {what.replace('_', ' ')} is {has}, and the policies were trained on "
+                f"{name}: its {what} is {has}, and the policies were trained on "
                 f"{trained_on} with {needs}"
             )
 
