@@ -21,7 +21,6 @@ from slackline.adapt.grid import Grid
 from slackline.adapt.helped import Helped, helped
 from slackline.adapt.host import HostPlayer
 from slackline.envs.api import Env, Params, mixed
-from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, require_count
 from slackline.methods.method import Method
 from slackline.networks.distributions import distribution_of
