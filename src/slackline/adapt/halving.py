@@ -26,10 +26,9 @@ class Halving(Adapter):
         require_count("shots", self.shots, high=MOST_SHOTS)
 
     def propose(self, state: State, num: int) -> np.ndarray:
-        arms = state.latent.nested(min(self.shots, state.budget))
-        rounds = max(1, math.ceil(math.log2(len(arms)))) if len(arms) > 1 else 1
-        share = max(state.budget // rounds, 1)
-        done = len(state.asked)
+        arms = state.latent.nested(self.arms(state.budget))
+        rounds = num_rounds(len(arms))
+        share, done = state.budget // rounds, len(state.asked)
         level = min(done // share, rounds - 1)
         left = arms
         if level:
@@ -38,6 +37,16 @@ class Halving(Adapter):
             left = arms[np.argsort(-means, kind="stable")[: max(len(arms) >> level, 1)]]
         return left[(done - level * share + np.arange(num)) % len(left)]
 
+    def arms(self, budget: int) -> int:
+        """How many z's the first round can try, each once at least."""
+        fits = [k for k in range(1, self.shots + 1) if k * num_rounds(k) <= budget]
+        return max(fits, default=1)
+
     def best(self, state: State) -> Choice:
         belief = believe(state)
         return belief.choice(int(np.argmax(belief.mean)))
+
+
+def num_rounds(arms: int) -> int:
+    """How often so many can be halved until one is left; one round where there is one."""
+    return max(1, math.ceil(math.log2(arms)))

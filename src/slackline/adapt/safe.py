@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
 
-from slackline.adapt.adapter import LARGEST, Adapter, Choice, State
+from slackline.adapt.adapter import LARGEST, Adapter, Choice, State, tried
 from slackline.adapt.bayes import in_turn
-from slackline.adapt.model import Belief, believe, knowledge_gradient
+from slackline.adapt.model import Belief, believe, distances, knowledge_gradient
 from slackline.errors import SlacklineError, require_number
+
+STEP = 0.15
+"""How far from good z's it dares to go, where two anchors are 1 apart."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +40,18 @@ class Safe(Adapter):
         require_number("sure", self.sure, low=0.0, high=10.0)
 
     def propose(self, state: State, num: int) -> np.ndarray:
-        return in_turn(state, num, state.default[None], self.worth)
+        known = tried(state)
+        good = [state.default, *known.z[known.means >= self.floor]]
+        worth = partial(self.worth, near=np.stack(good))
+        return in_turn(state, num, state.default[None], worth)
 
-    def worth(self, belief: Belief) -> np.ndarray:
-        """The knowledge gradient of the safe z's; the safest one where there is none."""
+    def worth(self, belief: Belief, near: np.ndarray) -> np.ndarray:
+        """The knowledge gradient of the safe z's, which are a step at most from one that is known
+        to be good; the one that is safest by prediction where there is none."""
         assert self.floor is not None
         spread = np.sqrt(np.maximum(np.diag(belief.covariance), 0.0) + belief.noise**2)
         above = (belief.mean - self.floor) / np.maximum(spread, 1e-300)
+        above = np.where(distances(belief.z, near).min(axis=1) <= STEP, above, -np.inf)
         if above.max() < self.sure:
             return above
         return np.where(above >= self.sure, knowledge_gradient(belief), -np.inf)
