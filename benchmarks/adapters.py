@@ -30,6 +30,8 @@ from slackline.methods.training_returns import TrainingReturns
 BUDGETS = (5, 10, 20, 50, 100)
 ANYTIME = ("nested", "bayes", "safe")
 """Their asks do not depend on the budget: one replay answers for all of them."""
+ONE_BY_ONE = 20
+"""Episodes that are asked for one by one."""
 MEASURED = 9
 """z's of the table that training returns are known of, as for a trained line."""
 
@@ -111,10 +113,13 @@ def replayed(
     generator = np.random.default_rng(seed)
     state: State = adapter.init(latent, budgets[-1], cell.prior)
     found = []
-    for spent in range(1, budgets[-1] + 1):
-        state, z = adapter.ask(state, 1)
-        state = adapter.tell(state, z, generator.choice(cell.told[cell.nearest(z[0])], 1))
-        if spent in budgets:
+    while state.remaining:
+        spent = len(state.asked)
+        # One by one at first, then five at once, as in a simulation with a budget of 100.
+        state, z = adapter.ask(state, 1 if spent < ONE_BY_ONE else 5)
+        told = [generator.choice(cell.told[cell.nearest(one)]) for one in z]
+        state = adapter.tell(state, z, np.array(told))
+        if len(state.asked) in budgets:
             choice = adapter.best(state).z
             found.append((cell.scores[cell.nearest(choice)], state.returns.min()))
     return found
@@ -130,7 +135,8 @@ def replay(table: Table, names: list[str], repeats: int) -> dict[str, Any]:
         default.append(cell.scores[cell.nearest(cell.prior.default)])
         oracle.append(cell.scores[cell.told.mean(axis=1).argmax()])
         for name in names:
-            options = {"floor": float(0.5 * cell.prior.mean.max())} if name == "safe" else {}
+            trained = float(cell.prior.mean.max())
+            options = {"floor": trained - 0.5 * abs(trained)} if name == "safe" else {}
             adapter = adapter_named(name, **options)
             each = [BUDGETS] if name in ANYTIME else [(budget,) for budget in BUDGETS]
             found[name].append([x for b in each for x in replayed(adapter, latent, cell, b, i)])

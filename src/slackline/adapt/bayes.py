@@ -19,7 +19,7 @@ NEAR = 0.1
 class Bayes(Adapter):
     """The knowledge gradient on the belief of `model.py`, after a look at a few z's far apart."""
 
-    looks: int = 3
+    looks: int = 5
     """The first z's: the default one, then the middle and ends of the space (not near to it)."""
 
     name: ClassVar[str] = "bayes"
@@ -28,8 +28,7 @@ class Bayes(Adapter):
         return in_turn(state, num, first_looks(state, self.looks), knowledge_gradient)
 
     def best(self, state: State) -> Choice:
-        belief = believe(state)
-        return belief.choice(int(np.argmax(belief.mean)))
+        return believe(state).best()
 
 
 def first_looks(state: State, num: int) -> np.ndarray:

@@ -43,8 +43,7 @@ class Halving(Adapter):
         return max(fits, default=1)
 
     def best(self, state: State) -> Choice:
-        belief = believe(state)
-        return belief.choice(int(np.argmax(belief.mean)))
+        return believe(state).best()
 
 
 def num_rounds(arms: int) -> int:

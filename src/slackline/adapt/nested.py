@@ -33,5 +33,4 @@ class Nested(Adapter):
         return order[numbers % len(order)]
 
     def best(self, state: State) -> Choice:
-        belief = believe(state)
-        return belief.choice(int(np.argmax(belief.mean)))
+        return believe(state).best()

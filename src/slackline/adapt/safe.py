@@ -57,5 +57,4 @@ class Safe(Adapter):
         return np.where(above >= self.sure, knowledge_gradient(belief), -np.inf)
 
     def best(self, state: State) -> Choice:
-        belief = believe(state)
-        return belief.choice(int(np.argmax(belief.mean)))
+        return believe(state).best()
