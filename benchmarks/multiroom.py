@@ -24,7 +24,7 @@ from timing import keep
 
 import slackline as sl
 from slackline.envs.minigrid import multi_room_env, quiet_minigrid
-from slackline.learn.collect import where_done
+from slackline.rollout.compiled import where_done
 from slackline.suites.suite import TRAIN
 
 SUITE = sl.suite("minigrid")

@@ -29,6 +29,17 @@ def rows() -> list[dict[str, Any]]:
     return [row for row in ours if row["K"] == 10 and row["single_score"] is not None]
 
 
+def named(row: dict[str, Any]) -> str:
+    """The suite, whether seed by seed the fan began as the single policy it is compared with, and
+    how many episodes each z was tried for, if not as often as the suite's protocol says."""
+    words = [row["suite"]]
+    if row["paired"]:
+        words.append("from Single")
+    if row["episodes"] != builtin(row["suite"]).protocol.episodes:
+        words.append(f"{row['episodes']} episodes a z")
+    return ", ".join(words)
+
+
 def line(row: dict[str, Any]) -> str:
     fixed = 0 if abs(row["score"]) >= 1000 else builtin(row["suite"]).digits
     digits = decimals(row["score"], fixed)
@@ -42,7 +53,7 @@ def line(row: dict[str, Any]) -> str:
         seeds += f" ({row['single_seeds']} of Single)"
     steps = row["steps"] / 1e6
     return (
-        f"| {row['suite']} | {seeds} × {steps:g}M | {shown(row['single_score'])} | "
+        f"| {named(row)} | {seeds} × {steps:g}M | {shown(row['single_score'])} | "
         f"{shown(row['default_score'])} | {shown(row['score'])} ± {shown(row['score_error'])} | "
         f"{ratio} | {row['train_ratio']:.2f} | {row['headroom']:.2f} |"
     )

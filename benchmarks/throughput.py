@@ -28,10 +28,10 @@ import robots
 from timing import Contender, keep, seconds, take_turns
 
 import slackline as sl
-from slackline.learn.collect import Running, collect, start
 from slackline.learn.learner import Learner
 from slackline.learn.program import Program
 from slackline.parallel.mesh import SEED, WHOLE, compiled, layout_of
+from slackline.rollout import CompiledRunner, Running
 from slackline.runtime import default_devices
 from slackline.training import configure, run_training
 
@@ -41,8 +41,8 @@ SEEDS = 10
 
 def env_only(budget: float) -> Contender:
     """The same environments, resets and time limits as training, and nothing learned."""
-    suite, latent = sl.suite(SUITE), sl.method("single").latent
-    params, hyper = suite.jax_env.default_params(), suite.hyper
+    suite, draw_z = sl.suite(SUITE), sl.method("single").latent.sample
+    runner, hyper = CompiledRunner(suite.jax_env, suite.horizon), suite.hyper
 
     def act(draw: jax.Array, observation: jax.Array, _: jax.Array) -> tuple[Any, Any, Any]:
         action = (draw < 0.5).astype(jnp.int32)
@@ -52,18 +52,14 @@ def env_only(budget: float) -> Contender:
         running, key = carry
         key, act_key, collect_key = jax.random.split(key, 3)
         draws = jax.random.uniform(act_key, (hyper.num_steps, hyper.num_envs))
-        running, _, _ = collect(
-            collect_key, running, act, draws, suite.jax_env, params, latent, suite.horizon
-        )
+        running, _, _ = runner.steps(collect_key, running, act, draw_z, draws)
         return running, key
 
     def many(carry: Any, iterations: jax.Array) -> Any:
         return jax.lax.fori_loop(0, iterations, lambda _, c: jax.vmap(iterate)(c), carry)
 
     def begin(keys: jax.Array) -> Any:
-        one = partial(
-            start, env=suite.jax_env, params=params, latent=latent, num_envs=hyper.num_envs
-        )
+        one = partial(runner.start, draw_z=draw_z, num_envs=hyper.num_envs)
         return jax.vmap(one)(keys), keys
 
     layout = layout_of(SEEDS)

@@ -20,6 +20,7 @@ from slackline.errors import SlacklineError
 from slackline.io.files import read_json
 from slackline.io.tensors import read_tensors
 from slackline.learn.program import Program
+from slackline.store.checkpoint_names import FIELD_NAMES
 from slackline.store.run import RunFolder
 from slackline.suites import NAMES
 from slackline.suites import suite as find_suite
@@ -60,6 +61,16 @@ def assert_same_run(path: Path, other: Path) -> None:
         for p in (path, other)
     ]
     assert curves[0] == curves[1]
+
+
+def test_every_field_of_a_checkpoint_has_a_name_that_stays(whole: Path) -> None:
+    """A field that was renamed is missing in the map: add it there with its old name."""
+    tensors, _ = read_tensors(RunFolder(whole).checkpoint_file)
+    theirs = ("mu", "nu", "position", "velocity", "angle", "angular_velocity")
+    parts = {part for name in tensors for part in name.split(".") if not part.isdigit()}
+    assert parts - set(theirs) <= set(FIELD_NAMES)
+    assert {"networks.policy.layers.0.weight", "running.env_state.angle", "key"} <= set(tensors)
+    assert len(set(FIELD_NAMES.values())) == len(FIELD_NAMES)
 
 
 def test_a_run_folder_holds_what_it_should(whole: Path) -> None:

@@ -15,7 +15,9 @@ from slackline.errors import Interrupted, SlacklineError, imported
 from slackline.runtime import compile_loops_whole
 
 if TYPE_CHECKING:
-    from slackline.adapt.adapter import Adapter, GridAdapter
+    from slackline.adapt.adapter import Adapter, Choice
+    from slackline.adapt.asktell import AskTell, load_adapter
+    from slackline.adapt.catalogue import ADAPTERS
     from slackline.adapt.kshot import Adaptation, adapt_many
     from slackline.envs.envpool import envpool
     from slackline.envs.gymnasium import gymnasium
@@ -32,10 +34,12 @@ compile_loops_whole()
 
 # JAX takes a second to import, so names are fetched from their homes on first use.
 _HOMES = {
+    "ADAPTERS": "slackline.adapt.catalogue",
     "Adaptation": "slackline.adapt.kshot",
     "Adapter": "slackline.adapt.adapter",
+    "AskTell": "slackline.adapt.asktell",
     "CATALOGUE": "slackline.methods.catalogue",
-    "GridAdapter": "slackline.adapt.adapter",
+    "Choice": "slackline.adapt.adapter",
     "Hyper": "slackline.learn.hyper",
     "Line": "slackline.line",
     "Method": "slackline.methods.method",
@@ -47,6 +51,7 @@ _HOMES = {
     "envpool": "slackline.envs.envpool",
     "gymnasium": "slackline.envs.gymnasium",
     "load": "slackline.line",
+    "load_adapter": "slackline.adapt.asktell",
     "method": "slackline.methods.catalogue",
     "suite": "slackline.suites",
     "train": "slackline.training",
@@ -54,10 +59,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "ADAPTERS",
     "CATALOGUE",
     "Adaptation",
     "Adapter",
-    "GridAdapter",
+    "AskTell",
+    "Choice",
     "Hyper",
     "Interrupted",
     "Line",
@@ -71,6 +78,7 @@ __all__ = [
     "envpool",
     "gymnasium",
     "load",
+    "load_adapter",
     "method",
     "suite",
     "train",

@@ -11,9 +11,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from slackline.adapt.adapter import GridAdapter
+from slackline.adapt.asktell import AskTell
+from slackline.adapt.catalogue import spending
 from slackline.errors import SlacklineError, imported
-from slackline.export import export
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
 from slackline.subspace import Subspace, load_subspaces
 
@@ -32,9 +32,22 @@ class Line(Subspace):
     def of(subspace: Subspace) -> Line:
         return Line(**{field.name: getattr(subspace, field.name) for field in fields(Subspace)})
 
-    def adapter(self, shots: int = 10, episodes: int = 1) -> GridAdapter:
-        """Ask/tell adaptation, for episodes that you run yourself: `shots` z's, `episodes` each."""
-        return GridAdapter(self.method.latent, shots=shots, episodes=episodes)
+    def adapter(
+        self,
+        name: str | None = None,
+        budget: int | None = None,
+        *,
+        shots: int | None = None,
+        episodes: int | None = None,
+        **options: Any,
+    ) -> AskTell:
+        """Ask/tell adaptation with a budget of episodes that you run yourself.
+
+        `name` is one of `slackline.ADAPTERS`; `options` are its fields (`floor=100.0` of "safe").
+        `shots` and `episodes` are the paper's grid: so many z's, so many episodes each.
+        """
+        chosen = spending(self.method.latent, name, budget, shots, episodes, **options)
+        return AskTell(chosen.adapter, self, chosen.budget)
 
     def adapt(
         self,
@@ -43,16 +56,23 @@ class Line(Subspace):
         episodes: int | None = None,
         score_episodes: int | None = None,
         suite: str | Suite | None = None,
+        *,
+        adapter: str | None = None,
+        budget: int | None = None,
+        **options: Any,
     ) -> Adaptation:
-        """Try K values of z on a changed environment, keep the best, score it on fresh episodes.
+        """Choose a z on a changed environment, and score it on fresh episodes beside the default z.
 
         `variation` is a name of the suite's, or a function from the environment's standard
         parameters to changed ones; on environments outside JAX also another environment, as from
-        `sl.gymnasium`. Counts left out are the suite's protocol. `suite` is another one than it was
-        trained on, with the same observations and actions: `suite="halfcheetah-dev"`.
+        `sl.gymnasium`. `adapter` and `budget` are as for `adapter()`; with `shots` or `episodes` it
+        is the paper's grid, and counts left out are the suite's protocol. `suite` is another one
+        than it was trained on, with the same observations and actions: `suite="halfcheetah-dev"`.
         """
-        adapt_one = imported("slackline.adapt.kshot").adapt_one
-        return adapt_one(self, variation, shots, episodes, score_episodes, suite)
+        adapt_one = imported("slackline.adapt.one").adapt_one
+        return adapt_one(
+            self, variation, adapter, budget, shots, episodes, score_episodes, suite, **options
+        )
 
     def export(
         self,
@@ -67,6 +87,8 @@ class Line(Subspace):
         With `as_line` the model has z as an input beside the observation. `to` says which kind it
         is, where the path does not end so.
         """
+        from slackline.export import export
+
         return export(self, path, z, as_line=as_line, to=to)
 
 

@@ -15,15 +15,16 @@ from typing import Any
 import jax
 import numpy as np
 
+from slackline.adapt.trained import with_training_returns
 from slackline.envs.host import EnvironmentFailed, HostEnv
 from slackline.errors import Interrupted, SlacklineError, require_number
 from slackline.io.signals import stop_signals
-from slackline.learn.host import HostProgram
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.normalise import Moments
 from slackline.learn.opening import opened
-from slackline.learn.program import Program, Progress
+from slackline.learn.program import Progress
+from slackline.learn.programs import Trainer, strides, trainer_of
 from slackline.line import Line
 from slackline.methods.catalogue import BASELINE, DEFAULT
 from slackline.methods.catalogue import method as find_method
@@ -34,9 +35,6 @@ from slackline.suites import NAMES, builtin
 from slackline.suites import suite as find_suite
 from slackline.suites.recorded import spec_of
 from slackline.suites.suite import Suite
-
-STRIDES = 200
-"""A run reports its progress this many times."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +208,7 @@ def run_training(
     suite = builtin(config.suite) if suite is None else suite
     if out is None:
         training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, from_run)
-        return subspaces_of(config, suite, training.run())
+        return with_training_returns(subspaces_of(config, suite, training.run()), suite)
     folder = RunFolder(out)
     if may_begin(folder, config, resume=resume) or not folder.finished():
         with folder.writing():
@@ -225,7 +223,9 @@ def run_training(
 
 def _trained(training: _Training, folder: RunFolder) -> list[Subspace]:
     """Train to the end and keep the outcome."""
-    subspaces = subspaces_of(training.config, training.suite, training.run())
+    suite = training.suite
+    subspaces = subspaces_of(training.config, suite, training.run())
+    subspaces = with_training_returns(subspaces, suite)
     save_subspaces(folder.subspace_file, subspaces)
     folder.finish(training.seconds)
     if training.stopped:
@@ -299,12 +299,11 @@ def may_begin(folder: RunFolder, config: RunConfig, *, resume: bool) -> bool:
     return False
 
 
-def program_of(config: RunConfig, suite: Suite) -> Program:
+def program_of(config: RunConfig, suite: Suite) -> Trainer:
     """The compiled program that trains what `config` says."""
     method = config.resolved_method
     learner = Learner(suite.env, suite.horizon, method.member)
-    kind = HostProgram if isinstance(suite.env, HostEnv) else Program
-    return kind(learner, config.hyper, config.seeds, method.num_members, config.iterations)
+    return trainer_of(learner, config.hyper, config.seeds, method.num_members, config.iterations)
 
 
 class _Training:
@@ -327,7 +326,6 @@ class _Training:
         self.per_seed = (len(config.seeds), config.resolved_method.num_members)
         self.keep_at = 0 if keep_at is None else int(keep_at * config.iterations)
         """The iteration after which the state is kept; 0 for none."""
-        self.stride = math.ceil(config.iterations / STRIDES)
         self.seconds = 0.0
         self.iteration = 0
         """Where the last stride that was reported ended."""
@@ -341,8 +339,7 @@ class _Training:
         except EnvironmentFailed as error:
             raise SlacklineError(f"{error}{self._kept()}") from error
         finally:
-            if isinstance(self.program, HostProgram):
-                self.program.close()
+            self.program.close()
 
     def _run(self) -> TrainState:
         """Advance stride by stride to the end of the budget."""
@@ -350,11 +347,8 @@ class _Training:
         self.iteration = iteration
         started, saved_at = time.monotonic() - self.seconds, time.monotonic()
         with _stop_requests() as stopping:
-            while iteration < self.config.iterations:
-                stride = self._stride(iteration)
-                state, progress = self.program.advance(state, stride)
-                jax.block_until_ready(state)
-                iteration += stride
+            todo = strides(self.program, state, iteration, self.config.iterations, self.keep_at)
+            for state, iteration, progress in todo:
                 self.seconds = time.monotonic() - started
                 self._report(iteration, state, progress)
                 self.iteration = iteration
@@ -389,11 +383,6 @@ class _Training:
             )
         state, iteration = single_state(self.from_run.config(), self.suite, self.from_run)
         return self.program.place(opened(self.program.init(), state)), iteration
-
-    def _stride(self, iteration: int) -> int:
-        """How many iterations to do at once: a state to keep is met exactly."""
-        ends = (self.keep_at, self.config.iterations)
-        return min(self.stride, *(end - iteration for end in ends if end > iteration))
 
     def _report(self, iteration: int, state: TrainState, progress: Progress) -> None:
         """Log a stride; refuse to go on with numbers that are no longer numbers."""
@@ -487,7 +476,7 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
             seed,
             suite.env.action,
             **jax.tree.map(lambda leaf, i=i: leaf[i], parts),
-            picture=suite.env.picture if isinstance(suite.env, HostEnv) else None,
+            picture=suite.env.spaces.picture,
             spec=config.spec,
             home=suite,
         )

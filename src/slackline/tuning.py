@@ -17,19 +17,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.adapt.episodes import episode_returns
 from slackline.errors import SlacklineError, require_count, unknown
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner
 from slackline.learn.normalise import Moments
-from slackline.learn.program import trainer
+from slackline.learn.program import Program
+from slackline.learn.programs import strides
 from slackline.methods.catalogue import method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP
 from slackline.parallel.mesh import SEED, compiled, layout_of
+from slackline.rollout import CompiledRunner, Jobs
 from slackline.store.choice import Choice
 from slackline.suites.suite import TrainTask
-from slackline.training import STRIDES, OnTick, Tick
+from slackline.training import OnTick, Tick
 from slackline.types import Array
 
 EVALUATION_EPISODES = 100
@@ -77,29 +78,25 @@ def tune(
     require_count("steps", steps, low=task.hyper.steps_per_iteration, high=10**12)
     combinations = cells(task.hyper, grid)
     learner = Learner(task.env, task.horizon, method("single"))
-    copies = len(combinations) * seeds
-    each = [hyper for _, hyper in combinations for _ in range(seeds)]
+    copies = [(hyper, seed) for _, hyper in combinations for seed in range(seeds)]
+    each, numbers = zip(*copies, strict=True)
     hypers: Hyper = jax.tree.map(lambda *values: jnp.array(values, jnp.float32), *each)
-    keys = jnp.stack([jax.random.key(seed) for _ in combinations for seed in range(seeds)])
     iterations = -(-steps // task.hyper.steps_per_iteration)
-
-    layout = layout_of(copies, task.hyper.num_blocks)
-    init, train = trainer(learner, layout, 0)
-    state, done, begun = init(keys, hypers), 0, time.monotonic()
-    count, total = np.zeros(copies), np.zeros(copies)
-    while done < iterations:
-        stride = min(-(-iterations // STRIDES), iterations - done)
-        state, progress = train(state, hypers, jnp.int32(stride), jnp.float32(iterations))
+    program = Program(learner, hypers, numbers, budget=iterations, hyper_axis=0)
+    begun, start = time.monotonic(), program.init()
+    count, total = np.zeros(len(copies)), np.zeros(len(copies))
+    trained = start
+    for trained, done, progress in strides(program, start, 0, iterations):  # noqa: B007
         count += np.asarray(progress.episodes.count)
         total += np.asarray(progress.episodes.return_sum)
-        done += stride
         if on_tick is not None:
             size, mean = task.hyper.steps_per_iteration, total.sum() / max(count.sum(), 1)
             spent = time.monotonic() - begun
-            on_tick(Tick(done * size, iterations * size, copies, float(mean), spent))
+            on_tick(Tick(done * size, iterations * size, len(copies), float(mean), spent))
+    layout = layout_of(len(copies), task.hyper.num_blocks)
     evaluate = layout.each(partial(_evaluate, task), (0, 0, 0))
-    networks = (state.networks.policy, state.seen)
-    scores = compiled(evaluate, layout, (SEED, SEED, SEED), SEED)(*networks, keys)
+    networks = (trained.networks.policy, trained.seen)
+    scores = compiled(evaluate, layout, (SEED, SEED, SEED), SEED)(*networks, program.keys)
 
     by_cell = np.asarray(scores).reshape(len(combinations), seeds)
     counts, totals = (x.reshape(by_cell.shape).sum(axis=1) for x in (count, total))
@@ -121,10 +118,12 @@ def _evaluate(task: TrainTask, policy: MLP, seen: Moments | tuple[()], key: Arra
     distribution, params = distribution_of(task.env.action), task.env.default_params()
     acting = seen.frozen().folded_into(policy) if seen else policy
 
-    def act(observation: Array) -> Array:
+    def act(observation: Array, _: Array) -> Array:
         return distribution.greedy(acting(observation))
 
     everywhere = jax.tree.map(
         lambda x: jnp.broadcast_to(x, (EVALUATION_EPISODES, *jnp.shape(x))), params
     )
-    return jnp.mean(episode_returns(task.env, task.horizon, act, everywhere, keys))
+    no_z = jnp.zeros((EVALUATION_EPISODES, 0))
+    runner = CompiledRunner(task.env, task.horizon)
+    return jnp.mean(runner.episodes(act, Jobs(everywhere, no_z, keys)).returns)

@@ -140,7 +140,7 @@ def by_hand(subspace: Line, z: np.ndarray, seed: int) -> float:
 
 
 def test_another_environment_or_other_sensors_may_be_given() -> None:
-    found = line().adapt(sl.gymnasium(HostAim, target=-0.9))
+    found = line().adapt(sl.gymnasium(HostAim, target=-0.9), adapter="grid")
     assert found.variation == "host_probes:HostAim?target=-0.9"
     np.testing.assert_allclose(found.score, known(found.candidates, 0, -0.9).max(), rtol=1e-4)
     np.testing.assert_array_equal(found.z, found.candidates[4])
@@ -168,7 +168,7 @@ def test_environments_of_other_spaces_are_refused() -> None:
 
 
 def test_an_endless_episode_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(host, "LONGEST", 30)
+    monkeypatch.setattr("slackline.rollout.host.LONGEST", 30)
     suite = aim_suite(aims("SAME_STEP"), endless=True)
     with pytest.raises(SlacklineError, match="host-aim: an episode has not ended after 30 steps"):
         line(suite=suite).adapt("Train")
@@ -214,7 +214,7 @@ def test_variations_of_a_suite_file_are_found_by_name(
         """
     )
     subspace = line(suite=sl.suite("aims.toml"))
-    near, far = subspace.adapt("Near"), subspace.adapt("Far")
+    near, far = (subspace.adapt(name, adapter="grid") for name in ("Near", "Far"))
     np.testing.assert_allclose(near.score, known(near.candidates, 0, -0.9).max(), rtol=1e-4)
     np.testing.assert_allclose(far.score, known(far.candidates, 0, 2.9).max(), rtol=1e-4)
     assert (near.variation, len(near.scores), near.returns.shape) == ("Near", 3, (5, 2))

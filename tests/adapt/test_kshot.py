@@ -9,11 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hands import by_hand
 from probes import AIM_SUITE, Aim, AimParams
 
 from slackline.adapt import kshot
-from slackline.adapt.adapter import GridAdapter
-from slackline.adapt.kshot import KShot, adapt_many
+from slackline.adapt.catalogue import ADAPTERS, adapter_named
+from slackline.adapt.kshot import KShot, adapt_by, adapt_many
 from slackline.errors import SlacklineError
 from slackline.line import Line
 from slackline.methods.catalogue import CATALOGUE
@@ -125,20 +126,19 @@ def test_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch, seeds: list[int])
 def test_agrees_with_the_adapter() -> None:
     """The same rule, ask by ask."""
     found = adapt([line(0)], [NOISY], shots=6, episodes=3)
-    adapter = GridAdapter(LINE.latent, shots=6, episodes=3)
-    np.testing.assert_array_equal(adapter.candidates, found.candidates)
+    adapter = by_hand(LINE.latent, shots=6, episodes=3)
     episode = [0] * 6
     while adapter.remaining:
         z = adapter.ask()
         k = int(np.flatnonzero((found.candidates == z).all(axis=-1))[0])
         adapter.tell(z, float(found.returns[0, 0, k, episode[k]]))
         episode[k] += 1
-    np.testing.assert_array_equal(adapter.best(), found.candidates[found.chosen[0, 0]])
+    np.testing.assert_array_equal(adapter.best().z, found.candidates[found.chosen[0, 0]])
 
 
 def test_subspace_adapts_by_name_by_variation_and_by_function() -> None:
     """Counts left out are the protocol's."""
-    by_name = line(0).adapt("High")
+    by_name = line(0).adapt("High", adapter="grid")
     assert (by_name.variation, by_name.returns.shape, by_name.scores.shape) == (
         "High",
         (5, 2),
@@ -146,11 +146,43 @@ def test_subspace_adapts_by_name_by_variation_and_by_function() -> None:
     )
     np.testing.assert_array_equal(by_name.z, [0.0, 1.0])
     np.testing.assert_allclose(by_name.score, by_name.scores.mean(), rtol=1e-6)
-    by_variation = line(0).adapt(HIGH)
+    by_variation = line(0).adapt(HIGH, adapter="grid")
     np.testing.assert_array_equal(by_variation.returns, by_name.returns)
     mine = line(0).adapt(lambda params: params._replace(target=-0.9), shots=2, episodes=1)
     np.testing.assert_array_equal(mine.z, [1.0, 0.0])
     assert mine.returns.shape == (2, 1)
+
+
+def test_the_default_z_plays_the_same_episodes_and_the_words_say_what_came_of_it() -> None:
+    """Train aims at 2.0; of the z that are measured 0.375 is the nearest."""
+    far = line(0).adapt("Low", budget=12, score_episodes=20)
+    assert (far.adapter, len(far.scores), len(far.default_scores)) == ("bayes", 20, 20)
+    np.testing.assert_array_equal(far.default_z, [0.375, 0.625])
+    assert far.z[0] > 0.9
+    assert far.helped.verdict == "helped"
+    assert "gain" in str(far)
+    assert str(far).endswith("helped")
+    home = line(0).adapt(TRAIN, budget=12, score_episodes=20)
+    np.testing.assert_array_equal(home.z, home.default_z)
+    np.testing.assert_array_equal(home.scores, home.default_scores)
+    assert home.helped.verdict == "made no difference"
+
+
+@pytest.mark.parametrize("name", ADAPTERS)
+def test_every_adapter_finds_the_target(name: str) -> None:
+    """The same object as in people's hands: told the same returns, it asks for the same z's."""
+    options = {"floor": -1e6} if name == "safe" else {}
+    adapter = adapter_named(name, **options)
+    found = adapt_by(adapter, 30, [line(0), line(1)], [LOW, HIGH, NOISY], 4)
+    assert found.returns.shape == (2, 3, 30)
+    np.testing.assert_allclose(found.z[:, :2, 0], [[1.0, 0.0]] * 2, atol=0.1)
+    state = adapter.init(LINE.latent, 30)
+    while state.remaining:
+        before = len(state.asked)
+        state, z = adapter.ask(state, adapter.batch(30))
+        np.testing.assert_array_equal(z, found.asked[0, 2, before : len(state.asked)])
+        state = adapter.tell(state, z, found.returns[0, 2, before : len(state.asked)])
+    np.testing.assert_array_equal(adapter.best(state).z, found.z[0, 2])
 
 
 def test_the_variations_may_be_those_of_another_suite() -> None:
@@ -167,7 +199,7 @@ def test_the_variations_may_be_those_of_another_suite() -> None:
     for v, target in enumerate((2.0, -0.5)):
         expected = known_returns(found.candidates, (-2.0, 2.0), target)
         np.testing.assert_allclose(found.returns[0, v, :, 0], expected, rtol=1e-4, atol=1e-5)
-    one = line(0).adapt("High", suite=other)
+    one = line(0).adapt("High", suite=other, adapter="grid")
     assert one.returns.shape == (3, 2)
     assert one.score != line(0).adapt("High").score
 

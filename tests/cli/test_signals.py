@@ -79,7 +79,7 @@ def test_unsaved_work_is_for_the_second_signal_to_end(tmp_path: Path) -> None:
 
 
 SHELL = [
-    ("slackline list | head -1", "141 0"),
+    ("slackline list | true", "141 0"),  # gone before anything is written
     ("slackline --version | cat", "0 0"),
     ("slackline list > /dev/full | cat", "2 0"),
     ("slackline bogus 2> /dev/full | cat", "2 0"),

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slackline.envs.maze import GOAL, START, Maze, MazeParams, MazeState, parse_maze
-from slackline.learn.collect import collect, start
 from slackline.methods.latent import Point
+from slackline.rollout import CompiledRunner
 from slackline.suites import suite
 from slackline.suites.maze2d import DRAWINGS
 from slackline.types import Array
@@ -201,10 +201,9 @@ def test_the_rollout_cuts_at_the_horizon() -> None:
         action = jnp.zeros(observation.shape[0], jnp.int32)
         return action, action, jnp.zeros(observation.shape[0])
 
-    key, params = jax.random.key(0), ENV.default_params()
-    running = start(key, ENV, params, Point(), 2)
-    no_noise = jnp.zeros((150, 2))
-    _, steps, episodes = collect(key, running, up, no_noise, ENV, params, Point(), SUITE.horizon)
+    key, runner, draw_z = jax.random.key(0), CompiledRunner(ENV, SUITE.horizon), Point().sample
+    running = runner.start(key, draw_z, 2)
+    _, steps, episodes = runner.steps(key, running, up, draw_z, jnp.zeros((150, 2)))
     ends = np.argwhere(np.asarray(steps.truncated[:, 0]))[:, 0].tolist()
     assert ends == [99]
     assert not steps.terminated.any()

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from minigrid.envs.multiroom import MultiRoomEnv
 
-from slackline.adapt.episodes import episode_returns
 from slackline.envs import minigrid as ours
 from slackline.envs.minigrid import (
     DONE,
@@ -30,10 +29,10 @@ from slackline.envs.minigrid import (
     generate,
 )
 from slackline.errors import SlacklineError
-from slackline.learn.collect import collect, start
 from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.latent import Point
 from slackline.paper import paper_average, paper_score
+from slackline.rollout import CompiledRunner, Fixed, Jobs
 from slackline.suites import suite
 from slackline.suites.minigrid import maze
 from slackline.types import Array
@@ -265,8 +264,9 @@ def test_every_maze_has_its_own_time() -> None:
     no_noise = jnp.zeros((100, 2))
     for rooms in (2, 4):
         params = generate(0, rooms, 5)
-        running = start(KEY, ENV, params, Point(), 2)
-        _, steps, ended = collect(KEY, running, turn, no_noise, ENV, params, Point(), SUITE.horizon)
+        runner, draw_z = CompiledRunner(Fixed(ENV, params), SUITE.horizon), Point().sample
+        running = runner.start(KEY, draw_z, 2)
+        _, steps, ended = runner.steps(KEY, running, turn, draw_z, no_noise)
         cut = np.arange(1, 101) % (20 * rooms) == 0
         np.testing.assert_array_equal(steps.truncated, np.stack([cut, cut], axis=1))
         assert not np.asarray(steps.terminated).any()
@@ -279,9 +279,12 @@ def test_an_arrival_after_the_time_is_up_does_not_count() -> None:
     limits = (len(way), len(way) - 1)
     both = stacked([params._replace(max_steps=np.int32(limit)) for limit in limits])
     clocked = Clocked(jnp.array(way + [DONE] * 40))
-    returns = episode_returns(
-        clocked, SUITE.horizon, lambda time: clocked.plan[time[:, 0].astype(int)], both, KEYS
-    )
+
+    def act(time: Array, z: Array) -> Array:
+        return clocked.plan[time[:, 0].astype(int)]
+
+    jobs = Jobs(both, jnp.zeros((2, 0)), KEYS)
+    returns = CompiledRunner(clocked, SUITE.horizon).episodes(act, jobs).returns
     np.testing.assert_allclose(returns, [0.1, 0.0], rtol=1e-6)
 
 
@@ -352,6 +355,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 
 QUIET = """
 import sys
+from slackline.rollout import CompiledRunner, Fixed, Jobs
 from slackline.suites import suite
 env = suite("minigrid").jax_env
 assert not {"minigrid", "pygame", "gymnasium"} & set(sys.modules)

@@ -42,7 +42,7 @@ def observations(line: sl.Line) -> np.ndarray:
     """Random ones of all sizes from 1e-6 to 1e6, zeros, and single numbers that stand out."""
     draws = np.random.default_rng(0)
     if line.picture is not None:
-        some = draws.integers(0, 256, (60, *line.picture), np.uint8)
+        some = draws.integers(0, 256, (1000, *line.picture), np.uint8)
         return np.concatenate([some, np.zeros_like(some[:1]), np.full_like(some[:1], 255)])
     (size,) = line.observation_shape
     x = draws.normal(size=(NUM, size)) * 10.0 ** draws.uniform(-6, 6, (NUM, 1))

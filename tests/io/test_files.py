@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -156,3 +157,20 @@ def test_json_never_holds_nan(tmp_path: Path) -> None:
     assert not (tmp_path / "a.json").exists()
     files.write_json(tmp_path / "a.json", {"x": 1})
     assert json.loads((tmp_path / "a.json").read_text()) == {"x": 1}
+
+
+class Before(NamedTuple):
+    seen: Any
+
+
+class After(NamedTuple):
+    moments: Any
+
+
+def test_a_field_that_was_renamed_keeps_its_name_in_files(tmp_path: Path) -> None:
+    tensors = to_tensors({"state": Before((np.ones(2),))})
+    names = {"moments": "seen"}
+    like = {"state": After((np.zeros(2),))}
+    back = from_tensors(like, tensors, tmp_path / "c", names)
+    np.testing.assert_array_equal(back["state"].moments[0], np.ones(2))
+    assert set(to_tensors(back, names)) == {"state.seen.0"}

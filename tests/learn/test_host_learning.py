@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -137,7 +138,6 @@ def test_transitions_hold_final_observations_and_one_z_an_episode(mode: str) -> 
     env = describe("diary", diaries, {})
     program = HostProgram(Learner(env, 1000, LOP), TINY, (0, 1))
     state = program.init()
-    program._open(state)
     collected = []
     for i in range(8):
         keys = jax.vmap(lambda key, i=i: jax.random.fold_in(key, i))(state.key)
@@ -190,8 +190,8 @@ def test_windows_follow_each_other_also_when_they_overlap_with_learning(overlap:
     state = program.init()
     for _ in range(3):
         state, _ = program.advance(state, 2)
-    assert program._pool is not None
-    assert program._pool.steps == (6 + overlap) * TINY.num_steps * TINY.num_envs
+    assert program._running is not None
+    assert program._running.pool.steps == (6 + overlap) * TINY.num_steps * TINY.num_envs
     program.close()
     whole = jax.tree.map(lambda *x: np.concatenate(x, axis=1), *windows)
     ended = whole.terminated | whole.truncated
@@ -207,7 +207,7 @@ def test_windows_follow_each_other_also_when_they_overlap_with_learning(overlap:
     assert (windows[0].action != windows[1].action).any() or (windows[0].z != windows[1].z).any()
 
 
-def learnt(kind: type[Program], env: Any, seeds: range) -> tuple[np.ndarray, np.ndarray]:
+def learnt(kind: Callable[..., Any], env: Any, seeds: range) -> tuple[np.ndarray, np.ndarray]:
     """By seed: the mean return of late training episodes, and the critic's value of balance."""
     hyper = replace(
         sl.suite("cartpole").hyper, num_envs=8, policy_lr=1e-2, critic_lr=3e-2, discount=0.9
@@ -216,8 +216,7 @@ def learnt(kind: type[Program], env: Any, seeds: range) -> tuple[np.ndarray, np.
     program = kind(learner, hyper, seeds)
     state, _ = program.advance(program.init(), 90)
     state, progress = program.advance(state, 30)
-    if isinstance(program, HostProgram):
-        program.close()
+    program.close()
     balance, middle = jnp.zeros((1, 4)), jnp.full((1, 2), 0.5)
     values = jax.vmap(lambda networks: learner.outputs_and_value(networks, balance, middle)[1][0])
     episodes = progress.episodes
@@ -370,7 +369,6 @@ def test_what_a_reset_step_holds_does_not_matter() -> None:
     learner = Learner(sl.gymnasium(diaries), 1000, method("diayn_r"))
     program = HostProgram(learner, hyper, (0,))
     state = program.init()
-    program._open(state)
     program._collect(state)
     steps, _ = program._collect(state)
     program.close()

@@ -96,7 +96,7 @@ class Store:
         fresh = generator.normal(level, 20.0, (*shape[:2], SCORE_EPISODES)).astype(np.float32)
         self.fresh[name, shots], self.tried[name, shots] = fresh, tried
         self.chosen[name, shots] = chosen
-        head = {"suite": config.suite, "method": method, "shots": shots}
+        head = {"suite": config.suite, "method": method, "shots": shots, "adapter": "grid"}
         rows = []
         for s, v, k, m in np.ndindex(shape):
             row = {"seed": seeds[s], "variation": variations[v], "candidate": k, "episode": m}

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from slackline.envs.maze import GOAL, START
+from slackline.envs.maze import GOAL, START, Maze, MazeParams
 from slackline.errors import SlacklineError
 from slackline.learn.learner import Learner
 from slackline.line import Line
@@ -93,6 +93,20 @@ def test_walks_are_what_adaptation_measures() -> None:
     for v, name in enumerate(found.mazes):
         measured = line.adapt(name, shots=5, episodes=1, score_episodes=1)
         np.testing.assert_array_equal(measured.returns[:, 0], found.returns[v])
+
+
+class Hurried(Maze):
+    """With a time limit of its own: ten steps less."""
+
+    def time_limit(self, params: MazeParams, horizon: int) -> int:
+        return horizon - 10
+
+
+def test_walks_keep_the_environment_s_own_time_limit() -> None:
+    hurried = replace(suite("maze2d"), env=Hurried())
+    found = walks(stubborn(DOWN, UP), 2, hurried)
+    assert found.returns[0].tolist() == [-90, -16]
+    assert found.visits[0, 0][START] == 91
 
 
 def test_shades_grow_with_the_time_spent() -> None:

@@ -155,7 +155,7 @@ def test_no_reader_resolves_a_name_of_a_file(
         ({"spaces": {"observation": [-1], "action": {"kind": "discrete", "num_actions": 2}}}, "-1"),
         ({"variations": [{"name": "A"}]}, "KeyError"),
         ({"variations": 3}, "TypeError"),
-        ({"protocol": {"shoots": 3}}, "TypeError"),
+        ({"protocol": {"shoots": 3}}, "fields: shoots, steps"),
         ({"display_scale": 10**400}, "OverflowError"),
         ({"variations": 2 * [{"name": "A", "description": ""}]}, "the name 'A' is taken"),
         ({"variations": [{"name": "Train", "description": ""}]}, "the name 'Train' is taken"),

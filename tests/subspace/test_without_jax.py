@@ -113,6 +113,8 @@ def test_a_robots_environment_has_three_packages(tmp_path: Path) -> None:
             (packages / libraries.name).symlink_to(libraries)
     (packages / "slackline").symlink_to(SOURCE / "slackline")
     run(home / "bin" / "python", ACT_AND_ADAPT, EARLIER, tmp_path, RUN)
+    with pytest.raises(AssertionError, match="error: this needs tyro, which is not installed"):
+        run(home / "bin" / "python", "from slackline.cli import main; main(['list'])")
     with pytest.raises(AssertionError, match="No module named 'jax'"):
         run(home / "bin" / "python", "import jax")
 

@@ -210,7 +210,7 @@ AIM = 'env = "host_probes:HostAim"\n'
         (AIM + "horizon = 0", "horizon in my.toml is 0; it must be a whole number"),
         (AIM + "horizon = 2.5", "horizon in my.toml is 2.5"),
         (AIM + "horizon = true", "horizon in my.toml is True"),
-        (AIM + "shots = 'ten'", "shots in my.toml is 'ten'"),
+        (AIM + "shots = 'ten'", "my.toml: shots is 'ten'; it must be a whole number"),
         (AIM + "title = 3", "my.toml: title is 3; it must be a str"),
         (AIM + "options = 3", "my.toml: options is 3; it must be a dict"),
         (AIM + "options = {day = 2020-01-01}", "my.toml: host_probes:HostAim: options are {'day'"),

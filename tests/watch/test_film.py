@@ -13,9 +13,9 @@ from slackline.drawing.sheet import styled
 from slackline.envs.cartpole import CartPoleState
 from slackline.errors import SlacklineError
 from slackline.suites import suite
+from slackline.watch.episodes import Episodes
 from slackline.watch.files import check_target, write_film, write_strip
 from slackline.watch.film import Film, Timing
-from slackline.watch.rollout import Episodes
 from slackline.watch.scenes import painter_of
 from slackline.watch.stage import is_seen
 from slackline.watch.strip import MOMENTS, moments

@@ -1,96 +1,149 @@
-"""Ask/tell adaptation: ask for a z, run an episode anywhere, tell the return, keep the best."""
+"""The seam of adaptation: an adapter says which z to try next, and which one is best so far.
+
+Adapters are pure: state in, state out, and the state is nothing but what was asked and what came
+back. So one adapter serves the compiled program (`kshot.py`), the loop around environments of a
+host and people's hands (`asktell.py`), can be saved at any time, and needs NumPy alone.
+"""
 
 from __future__ import annotations
 
-import math
-from typing import Any, Protocol
+import abc
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from slackline.errors import SlacklineError, require_count, require_number
-from slackline.methods.latent import Latent, as_floats
+if TYPE_CHECKING:
+    from slackline.methods.latent import Latent
+    from slackline.methods.training_returns import TrainingReturns
+
 
 MAX_CANDIDATES = 1_000_000
+LARGEST = 1e30
+"""Larger returns are refused: their squares would not be finite for long."""
 
 
-class Adapter(Protocol):
-    """Any way of searching the latent space with a budget of episodes."""
+@dataclass(frozen=True, eq=False)
+class State:
+    """What an adapter knows: the space, the budget, what training says, and every episode."""
 
-    def ask(self) -> np.ndarray:
-        """The z to run the next episode with."""
-        ...
-
-    def tell(self, z: Any, episode_return: float) -> None:
-        """What that episode returned."""
-        ...
-
-    def best(self) -> np.ndarray:
-        """The best z so far."""
-        ...
-
-
-class GridAdapter:
-    """The paper's K-shot rule: K values spread uniformly, M episodes each, the best mean wins.
-
-    Several episodes may be out at once (ask, ask, tell, tell). The budget of K × M episodes is
-    never exceeded.
-    """
-
-    def __init__(self, latent: Latent, *, shots: int = 10, episodes: int = 1):
-        require_count("shots", shots, high=MAX_CANDIDATES)
-        require_count("episodes", episodes, high=MAX_CANDIDATES)
-        self.candidates = latent.candidates(shots)
-        """The K values of z, (K, size)."""
-        self.returns: list[list[float]] = [[] for _ in self.candidates]
-        """Returns told so far, by candidate."""
-        self._episodes, self._asked = episodes, 0
-        self._out = [0] * len(self.candidates)
+    latent: Latent
+    budget: int
+    """Episodes that may be asked for."""
+    prior: TrainingReturns | None
+    """Returns on the training environment; None where they were not measured."""
+    asked: np.ndarray
+    """The z of every episode that was asked for, in order, (n, size)."""
+    returns: np.ndarray
+    """What each of them returned, (n,); NaN while the episode is out."""
 
     @property
     def remaining(self) -> int:
-        """How many more times `ask` may be called."""
-        return len(self.candidates) * self._episodes - self._asked
+        """How many more episodes may be asked for."""
+        return self.budget - len(self.asked)
 
-    def ask(self) -> np.ndarray:
-        """The z to run the next episode with."""
-        if not self.remaining:
-            raise SlacklineError(
-                f"the budget of {self._asked} episodes is spent; call best(), "
-                "or make an adapter with more shots or episodes"
-            )
-        k = self._asked // self._episodes
-        self._asked += 1
-        self._out[k] += 1
-        return self.candidates[k].copy()
+    @property
+    def told(self) -> np.ndarray:
+        """Which of the asked episodes came back, (n,)."""
+        return np.isfinite(self.returns)
 
-    def tell(self, z: Any, episode_return: float) -> None:
-        """Record the return of an episode that was run with an asked z."""
-        require_number("episode_return", episode_return)
-        k = self._candidate(z)
-        if self._out[k] == 0:
-            raise SlacklineError(f"z = {_show(z)} has no episode out: ask() for it before telling")
-        self._out[k] -= 1
-        self.returns[k].append(float(episode_return))
-
-    def best(self) -> np.ndarray:
-        """The z with the best mean return so far; the first one where several tie."""
-        if not any(self.returns):
-            raise SlacklineError("nothing was told yet: ask() for a z, run an episode, tell() it")
-        means = [sum(r) / len(r) if r else -math.inf for r in self.returns]
-        return self.candidates[int(np.argmax(means))].copy()
-
-    def _candidate(self, z: Any) -> int:
-        """Which candidate z is; a copy that went through text (rounded) still counts."""
-        array = as_floats(z)
-        if array is not None and array.shape == self.candidates.shape[1:]:
-            nearest = int(np.argmin(np.abs(self.candidates - array[None]).sum(axis=-1)))
-            if np.allclose(self.candidates[nearest], array, atol=1e-6):
-                return nearest
-        raise SlacklineError(f"z = {_show(z)} was never asked; tell() takes a z that ask() gave")
+    @property
+    def default(self) -> np.ndarray:
+        """The z with no episode spent: the best one in training, or the middle of the space."""
+        return self.latent.nested(1)[0] if self.prior is None else self.prior.default
 
 
-def _show(z: Any) -> str:
-    array = as_floats(z)
-    if array is None:
-        return repr(z)
-    return np.array2string(array, precision=4, separator=", ", threshold=8)
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """The best z so far, and how sure that is. NumPy and `line.at` take it as its z."""
+
+    z: np.ndarray
+    mean: float
+    """Expected return of one episode; NaN while nothing was told."""
+    error: float
+    """Standard error of that."""
+    probability: float
+    """That it returns more than the default z. One half: it is the default z, or nobody knows."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.z, dtype=dtype)
+
+
+class Adapter(abc.ABC):
+    """A rule that spends a budget of episodes. Its fields are its options."""
+
+    name: ClassVar[str]
+
+    def init(self, latent: Latent, budget: int, prior: TrainingReturns | None = None) -> State:
+        """Nothing asked, nothing told."""
+        return State(latent, budget, prior, np.zeros((0, latent.size), np.float32), np.zeros(0))
+
+    def ask(self, state: State, num: int) -> tuple[State, np.ndarray]:
+        """The z's (num, size) of the next episodes; fewer where the budget ends."""
+        z = self.propose(state, min(num, state.remaining)).astype(np.float32)
+        out = np.full(len(z), np.nan)
+        asked = np.concatenate([state.asked, z])
+        return replace(state, asked=asked, returns=np.concatenate([state.returns, out])), z
+
+    def tell(self, state: State, z: np.ndarray, returns: np.ndarray) -> State:
+        """What episodes at z (num, size), all of which are out, returned (num,)."""
+        told, out = state.returns.copy(), np.flatnonzero(~state.told)
+        if np.array_equal(state.asked[out], z):  # a whole round, in its order
+            told[out] = returns
+            return replace(state, returns=told)
+        for one, episode_return in zip(z, returns, strict=True):
+            waiting = np.isnan(told) & (state.asked == one).all(axis=-1)
+            told[np.flatnonzero(waiting)[0]] = episode_return
+        return replace(state, returns=told)
+
+    def batch(self, budget: int) -> int:
+        """How many episodes to ask for at once where episodes are cheap and asking is not."""
+        return max(1, budget // 20)
+
+    @abc.abstractmethod
+    def propose(self, state: State, num: int) -> np.ndarray:
+        """The z's (num, size) of the next episodes."""
+
+    @abc.abstractmethod
+    def best(self, state: State) -> Choice:
+        """The best z by all that was told; the default z while nothing was."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The distinct z's that came back, in the order of their first asks."""
+
+    z: np.ndarray
+    """(K, size)"""
+    counts: np.ndarray
+    """Episodes of each, (K,)."""
+    means: np.ndarray
+    """Mean return of each, (K,)."""
+    within: float
+    """Sum of squared deviations from those means."""
+
+
+def numbered(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(distinct z's (K, size) in the order of their first appearance among z (n, size), which of
+    them each is (n,), and how often that one appeared before (n,))."""
+    if z.shape[1] == 0:
+        number = np.zeros(len(z), int)
+        return z[:1], number, np.arange(len(z))
+    _, first, inverse = np.unique(z, axis=0, return_index=True, return_inverse=True)
+    rank = np.argsort(np.argsort(first))
+    number = rank[inverse.reshape(-1)]
+    order = np.argsort(number, kind="stable")
+    counts = np.bincount(number)
+    repeat = np.empty(len(z), int)
+    repeat[order] = np.arange(len(z)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return z[np.sort(first)], number, repeat
+
+
+def tried(state: State) -> Tried:
+    """What came back, by z."""
+    told = state.told
+    distinct, number, _ = numbered(state.asked[told])
+    returns = state.returns[told]
+    counts = np.bincount(number, minlength=len(distinct))
+    means = np.bincount(number, weights=returns, minlength=len(distinct)) / counts
+    return Tried(distinct, counts, means, float(np.square(returns - means[number]).sum()))

@@ -1,4 +1,4 @@
-"""K-shot adaptation on environments of a host: the same numbers as `kshot.py`, played in pools."""
+"""Adaptation on environments of a host: the episodes that adapters ask for, played in pools."""
 
 from __future__ import annotations
 
@@ -10,45 +10,47 @@ import jax
 import numpy as np
 
 from slackline.envs.api import Continuous, Discrete
-from slackline.envs.host import HostEnv, HostParams, WatchedPool, open_pool
+from slackline.envs.host import HostEnv, HostParams
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import Network
+from slackline.rollout import HostJobs, HostRunner
 from slackline.suites.suite import Suite, Variation, insist_on_spaces
 from slackline.types import Array
 
 SLOTS = 128
 """Most environments that are stepped together."""
 
-LONGEST = 100_000
-"""Steps after which an episode counts as endless: an environment's own time limit may well be
-longer than the suite's horizon, which is for those that have none."""
 
+class HostPlayer:
+    """Plays the episodes that adapters ask for in pools of a host's environments."""
 
-def host_kshot(
-    suite: Suite,
-    method: Method,
-    policies: Network,
-    seeds: Sequence[int],
-    variations: Sequence[Variation],
-    candidates: np.ndarray,
-    episodes: int,
-    score_episodes: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(returns (S, V, K, M), chosen (S, V), scores (S, V, E)); policies have a leading axis S."""
-    num_seeds, num_candidates = len(seeds), len(candidates)
-    tried = np.repeat(candidates, episodes, axis=0)
-    every_seed = np.broadcast_to(tried, (num_seeds, *tried.shape))
-    found = []
-    for variation in variations:
-        play = partial(returns_of, suite, method, policies, seeds, variation)
-        returns = play(every_seed, phase=0).reshape(num_seeds, num_candidates, episodes)
-        chosen = np.argmax(returns.mean(axis=-1), axis=-1)
-        scores = play(np.repeat(candidates[chosen][:, None], score_episodes, axis=1), phase=1)
-        found.append((returns, chosen, scores))
-    returns, chosen, scores = (np.stack(part, axis=1) for part in zip(*found, strict=True))
-    return returns, chosen, scores
+    def __init__(
+        self,
+        suite: Suite,
+        method: Method,
+        policies: Network,
+        seeds: Sequence[int],
+        variations: Sequence[Variation],
+    ):
+        self.variations, self.rounds = variations, 0
+        self.play = partial(returns_of, suite, method, policies, seeds)
+
+    def tried(self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray) -> np.ndarray:
+        """The returns (S, V, n) of selection episodes at z (S, V, n, size); every round of them has
+        episodes of its own."""
+        phase = (0, self.rounds) if self.rounds else (0,)
+        self.rounds += 1
+        return self._played(z, phase)
+
+    def fresh(self, z: np.ndarray, num: int) -> np.ndarray:
+        """The returns (S, V, num) of fresh episodes at z (S, V, size)."""
+        return self._played(np.repeat(z[:, :, None], num, axis=2), (1,))
+
+    def _played(self, z: np.ndarray, phase: tuple[int, ...]) -> np.ndarray:
+        found = [self.play(one, z[:, v], phase) for v, one in enumerate(self.variations)]
+        return np.stack(found, axis=1)
 
 
 def returns_of(
@@ -58,7 +60,7 @@ def returns_of(
     seeds: Sequence[int],
     variation: Variation,
     zs: np.ndarray,
-    phase: int,
+    phase: tuple[int, ...],
 ) -> np.ndarray:
     """Returns (S, J) of J episodes a seed, each at its own z (S, J, size), in a pool of their own.
 
@@ -66,47 +68,12 @@ def returns_of(
     env, params = host_of(suite, variation)
     slots = max(1, min(zs.shape[1], SLOTS // len(seeds)))
     drawn = [
-        np.random.SeedSequence([seed, variation.label, phase]).generate_state(slots) >> 1
+        np.random.SeedSequence([seed, variation.label, *phase]).generate_state(slots) >> 1
         for seed in seeds
     ]
-    pool = open_pool(env, params, np.concatenate(drawn).tolist(), suite.horizon)
-    try:
-        return played(pool, acting(method, suite.env.action), policies, zs, suite.horizon)
-    finally:
-        pool.close()
-
-
-def played(
-    pool: WatchedPool, act: Callable[..., Array], policies: Network, zs: np.ndarray, horizon: int
-) -> np.ndarray:
-    """The returns (S, J) of every job; slot b of a seed plays its jobs b, b + slots, and so on."""
-    num_seeds, num_jobs, _ = zs.shape
-    slots, longest = pool.num_envs // num_seeds, max(horizon, LONGEST)
-    by_seed = (num_seeds, slots)
-    job = np.tile(np.arange(slots), (num_seeds, 1))
-    rows = np.arange(num_seeds)[:, None]
-    returns = np.full((num_seeds, num_jobs), np.nan)
-    total, length = np.zeros(by_seed), np.zeros(by_seed, np.int64)
-    observation = pool.reset()
-    while (job < num_jobs).any():
-        z = zs[rows, np.minimum(job, num_jobs - 1)]
-        seen = observation.reshape(*by_seed, *observation.shape[1:])
-        action = np.asarray(act(policies, seen, z))
-        did = pool.step(action.reshape(-1, *action.shape[2:]))
-        observation = did.observation
-        total += did.reward.reshape(by_seed)
-        length += did.real.reshape(by_seed)
-        for s, b in np.argwhere((did.terminated | did.truncated).reshape(by_seed)):
-            if job[s, b] < num_jobs:
-                returns[s, job[s, b]] = total[s, b]
-            job[s, b] += slots
-            total[s, b], length[s, b] = 0.0, 0
-        if (length[job < num_jobs] > longest).any():
-            raise SlacklineError(
-                f"{pool.name}: an episode has not ended after {longest:,} steps; give the "
-                "environment a time limit"
-            )
-    return returns
+    act = partial(acting(method, suite.env.action), policies)
+    runner = HostRunner(env, suite.horizon)
+    return runner.episodes(act, HostJobs(params, zs, np.stack(drawn))).returns
 
 
 @lru_cache(maxsize=32)
@@ -138,5 +105,5 @@ def host_of(suite: Suite, variation: Variation) -> tuple[HostEnv, HostParams]:
             f"variation {variation.name}: is a {type(changed).__name__}; it must be an environment "
             "or the parameters of one"
         )
-    insist_on_spaces(changed.name, changed, home.name, home)
+    insist_on_spaces(changed.name, changed.spaces, home.name, home.spaces)
     return changed, changed.default_params()

@@ -1,4 +1,4 @@
-"""K-shot adaptation of many seeds to many variations, as one compiled program.
+"""Adaptation of many seeds to many variations, every round of asks as one compiled program.
 
 Axes, in this order: seed S, variation V, candidate K, episode M.
 """
@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.adapt.adapter import MAX_CANDIDATES
-from slackline.adapt.episodes import episode_returns
-from slackline.adapt.host import host_kshot
+from slackline import rollout
+from slackline.adapt.adapter import MAX_CANDIDATES, Adapter, State, numbered
+from slackline.adapt.grid import Grid
+from slackline.adapt.helped import Helped, helped
+from slackline.adapt.host import HostPlayer
 from slackline.envs.api import Env, Params, mixed
-from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, require_count
 from slackline.methods.method import Method
 from slackline.networks.distributions import distribution_of
@@ -29,9 +30,9 @@ from slackline.parallel.mesh import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.runtime import set_up_jax
 from slackline.subspace import Subspace
 from slackline.suites import suite as find_suite
-from slackline.suites.own import another
 from slackline.suites.recorded import home_of
-from slackline.suites.suite import Protocol, Suite, Variation, insist_on_spaces
+from slackline.suites.suite import Protocol as SuiteProtocol
+from slackline.suites.suite import Suite, Variation, insist_on_spaces
 from slackline.types import Array
 
 MAX_EPISODES = 5_000_000
@@ -52,7 +53,7 @@ class Adapting:
 
     @staticmethod
     def of(
-        protocol: Protocol,
+        protocol: SuiteProtocol,
         shots: int | None = None,
         episodes: int | None = None,
         score_episodes: int | None = None,
@@ -79,11 +80,25 @@ class Adaptation:
     candidates: np.ndarray
     """The z's tried, (K, size)."""
     returns: np.ndarray
-    """Their selection returns, (K, M)."""
+    """Their selection returns, (K, M); NaN where a z had fewer episodes than others."""
+    adapter: str
+    """The name of the adapter that chose."""
+    default_z: np.ndarray
+    """The z that was best in training, for which no episode is spent."""
+    default_scores: np.ndarray
+    """Its returns on the same fresh episodes."""
+
+    @property
+    def helped(self) -> Helped:
+        """Whether the chosen z is better than the default one."""
+        return helped(self.scores, self.default_scores)
+
+    def __str__(self) -> str:
+        return f"{self.variation}: {self.helped}"
 
 
 class KShot(NamedTuple):
-    """The same for many seeds and variations."""
+    """The paper's grid, tried by many seeds on many variations."""
 
     candidates: np.ndarray
     """(K, size)"""
@@ -95,6 +110,23 @@ class KShot(NamedTuple):
     """Returns of the chosen one on fresh episodes, (S, V, E)."""
 
 
+class Adapted(NamedTuple):
+    """What an adapter found, by many seeds on many variations."""
+
+    asked: np.ndarray
+    """The z of every selection episode in the order of the asks, (S, V, B, size)."""
+    returns: np.ndarray
+    """What they returned, (S, V, B)."""
+    z: np.ndarray
+    """The chosen z, (S, V, size)."""
+    scores: np.ndarray
+    """Returns of the chosen one on fresh episodes, (S, V, E)."""
+    default_z: np.ndarray
+    """(S, size)"""
+    default_scores: np.ndarray | None
+    """Returns of the default z on the same fresh episodes, (S, V, E), if they were asked for."""
+
+
 def adapt_many(
     subspaces: Sequence[Subspace],
     variations: Sequence[Variation],
@@ -103,50 +135,150 @@ def adapt_many(
     score_episodes: int,
     suite: str | Suite | None = None,
 ) -> KShot:
-    """Adapt every seed to every variation, which are those of `suite`: by default the one the
-    subspaces were trained on."""
-    set_up_jax()
+    """Adapt every seed to every variation by the paper's grid. The variations are those of `suite`:
+    by default the one the subspaces were trained on."""
     Adapting(shots, episodes, score_episodes)
-    first = subspaces[0]
-    suite, candidates = suite_for(first, suite), first.method.latent.candidates(shots)
-    total = len(subspaces) * len(variations) * (len(candidates) * episodes + score_episodes)
+    candidates = subspaces[0].method.latent.candidates(shots)
+    budget = len(candidates) * episodes
+    found = adapt_by(
+        Grid(len(candidates)), budget, subspaces, variations, score_episodes, suite=suite
+    )
+    returns = found.returns.reshape(*found.returns.shape[:2], len(candidates), episodes)
+    same = (candidates == found.z[:, :, None]).all(axis=-1)
+    return KShot(candidates, returns, same.argmax(axis=-1), found.scores)
+
+
+def adapt_by(
+    adapter: Adapter,
+    budget: int,
+    subspaces: Sequence[Subspace],
+    variations: Sequence[Variation],
+    score_episodes: int,
+    *,
+    suite: str | Suite | None = None,
+    beside_default: bool = False,
+) -> Adapted:
+    """Adapt every seed to every variation by any adapter, each with a budget of its own.
+
+    Asks go round by round, each of which is one batch of episodes for all seeds and variations.
+    With `beside_default` the default z plays the fresh episodes too.
+    """
+    set_up_jax()
+    _insist_on_few(len(subspaces) * len(variations) * (budget + score_episodes))
+    suite = suite_for(subspaces[0], suite)
+    batch = min(adapter.batch(budget), budget)
+    most = max(batch, score_episodes)
+    play = player(subspaces, variations, suite, most)
+    states = [
+        [adapter.init(s.method.latent, budget, s.training) for _ in variations] for s in subspaces
+    ]
+    while states[0][0].remaining:
+        states = _round(adapter, states, batch, play)
+    chosen = np.array([[adapter.best(state).z for state in row] for row in states], np.float32)
+    default = np.stack([row[0].default for row in states]).astype(np.float32)
+    each = np.broadcast_to(default[:, None], chosen.shape)
+    return Adapted(
+        asked=np.array([[state.asked for state in row] for row in states]),
+        returns=np.array([[state.returns for state in row] for row in states]),
+        z=chosen,
+        scores=play.fresh(chosen, score_episodes),
+        default_z=default,
+        default_scores=play.fresh(each, score_episodes) if beside_default else None,
+    )
+
+
+def _round(
+    adapter: Adapter, states: list[list[State]], num: int, play: Player
+) -> list[list[State]]:
+    """Ask every seed's and variation's adapter for `num` episodes, play them all, tell them."""
+    asked = [[adapter.ask(state, num) for state in row] for row in states]
+    z = np.array([[z for _, z in row] for row in asked], np.float32)
+    before = len(states[0][0].asked)
+    places = [[numbered(state.asked) for state, _ in row] for row in asked]
+    number = np.array([[place[1][before:] for place in row] for row in places])
+    repeat = np.array([[place[2][before:] for place in row] for row in places])
+    returns = play.tried(z, number, repeat)
+    return [
+        [
+            adapter.tell(state, z, returns[s, v].astype(np.float64))
+            for v, (state, z) in enumerate(row)
+        ]
+        for s, row in enumerate(asked)
+    ]
+
+
+def _insist_on_few(total: int) -> None:
     if total > MAX_EPISODES:
         raise SlacklineError(
             f"{total:,} episodes were asked for; at most {MAX_EPISODES:,} fit in one call: "
             "lower shots or episodes"
         )
+
+
+class Player(Protocol):
+    """Plays episodes of every seed S on every variation V."""
+
+    def tried(self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray) -> np.ndarray:
+        """The returns (S, V, n) of selection episodes at z (S, V, n, size): of the `number`-th z
+        that was tried, for the `repeat`-th time (S, V, n)."""
+        ...
+
+    def fresh(self, z: np.ndarray, num: int) -> np.ndarray:
+        """The returns (S, V, num) of fresh episodes at z (S, V, size), the same for every z."""
+        ...
+
+
+def player(
+    subspaces: Sequence[Subspace], variations: Sequence[Variation], suite: Suite, most: int
+) -> Player:
+    """Who plays the suite's episodes, at most so many a seed and variation at once."""
     policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.acting for s in subspaces])
-    if isinstance(suite.env, HostEnv):
-        seeds = [subspace.seed for subspace in subspaces]
-        return KShot(
-            candidates,
-            *host_kshot(
-                suite,
-                first.method,
-                policies,
-                seeds,
-                variations,
-                candidates,
-                episodes,
-                score_episodes,
-            ),
-        )
-    params = suite.params_of(variations)
-    env = Partly(suite.jax_env, changing_numbers(params, suite.jax_env.default_params()))
-    keys = jnp.stack([jax.random.key(s.seed) for s in subspaces])
-    labels = jnp.array([v.label for v in variations], jnp.uint32)
-    num_jobs = len(variations) * max(len(candidates) * episodes, score_episodes)
-    layout = layout_of(len(subspaces), suite.num_blocks(num_jobs))
-    run = _program(suite, first.method, layout, env.changing, episodes, score_episodes)
-    found = run(policies, keys, env.part_of(params), labels, jnp.asarray(candidates))
-    result = KShot(candidates, *map(np.asarray, found))
-    for i, variation in enumerate(variations):
-        if not (np.isfinite(result.returns[:, i]).all() and np.isfinite(result.scores[:, i]).all()):
-            raise SlacklineError(
-                f"an episode on {variation.name} returned a value that is not finite: "
-                "the simulation broke down, and nothing can be chosen from it"
+    seeds, method = [subspace.seed for subspace in subspaces], subspaces[0].method
+    if not suite.env.in_jax:
+        return HostPlayer(suite, method, policies, seeds, variations)
+    return CompiledPlayer(suite, method, policies, seeds, variations, most)
+
+
+class CompiledPlayer:
+    """Episodes of an environment in JAX, as one compiled program a phase."""
+
+    def __init__(
+        self,
+        suite: Suite,
+        method: Method,
+        policies: Network,
+        seeds: Sequence[int],
+        variations: Sequence[Variation],
+        most: int,
+    ):
+        params = suite.params_of(variations)
+        env = Partly(suite.jax_env, changing_numbers(params, suite.jax_env.default_params()))
+        self.layout = layout_of(len(seeds), suite.num_blocks(len(variations) * most))
+        self.program = partial(_program, suite, method, self.layout, env.changing)
+        self.policies, self.params, self.variations = policies, env.part_of(params), variations
+        self.keys = jnp.stack([jax.random.key(seed) for seed in seeds])
+        self.labels = jnp.array([v.label for v in variations], jnp.uint32)
+
+    def tried(self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray) -> np.ndarray:
+        return self._played(SELECT, z, number, repeat)
+
+    def fresh(self, z: np.ndarray, num: int) -> np.ndarray:
+        each = np.broadcast_to(z[:, :, None], (*z.shape[:2], num, z.shape[2]))
+        repeat = np.broadcast_to(np.arange(num), each.shape[:3])
+        return self._played(SCORE, each, np.zeros_like(repeat), repeat)
+
+    def _played(
+        self, phase: int, z: np.ndarray, number: np.ndarray, repeat: np.ndarray
+    ) -> np.ndarray:
+        run = self.program(phase)
+        counts = (jnp.asarray(x, jnp.uint32) for x in (number, repeat))
+        found = run(self.policies, self.keys, self.params, self.labels, jnp.asarray(z), *counts)
+        returns = np.asarray(found)
+        for i, variation in enumerate(self.variations):
+            rollout.insist_on_finite_returns(
+                variation.name, returns[:, i], "nothing can be chosen from it"
             )
-    return result
+        return returns
 
 
 def suite_for(subspace: Subspace, suite: str | Suite | None) -> Suite:
@@ -155,7 +287,7 @@ def suite_for(subspace: Subspace, suite: str | Suite | None) -> Suite:
     if suite is None:
         return home
     found = find_suite(suite) if isinstance(suite, str) else suite
-    insist_on_spaces(found.name, found.env, home.name, home.env)
+    insist_on_spaces(found.name, found.env.spaces, home.name, home.env.spaces)
     return found
 
 
@@ -231,36 +363,41 @@ class Jobs(NamedTuple):
     key: Array
 
 
+SELECT, SCORE = 0, 1
+"""Phases. Selecting and scoring have different episodes."""
+
+
 @lru_cache(maxsize=32)
 def _program(
-    suite: Suite,
-    method: Method,
-    layout: Layout,
-    changing: Changing,
-    episodes: int,
-    score_episodes: int,
-) -> Callable[..., tuple[Array, Array, Array]]:
-    """The compiled K-shot program; its inputs say how many candidates and variations there are."""
-    distribution, env = distribution_of(suite.env.action), Partly(suite.jax_env, changing)
+    suite: Suite, method: Method, layout: Layout, changing: Changing, phase: int
+) -> Callable[..., Array]:
+    """The compiled episodes of one phase; the inputs say how many there are."""
+    distribution = distribution_of(suite.env.action)
+    runner = rollout.CompiledRunner(Partly(suite.jax_env, changing), suite.horizon)
 
     def one_seed(
-        policy: Network, key: Array, params: Params, labels: Array, candidates: Array
-    ) -> tuple[Array, Array, Array]:
-        """Axes here: variation V, candidate K, episode M."""
-        keys = jax.vmap(lambda label: jax.random.split(jax.random.fold_in(key, label)))(labels)
-        select_keys, score_keys = keys[:, 0], keys[:, 1]
+        policy: Network,
+        key: Array,
+        params: Params,
+        labels: Array,
+        z: Array,
+        number: Array,
+        repeat: Array,
+    ) -> Array:
+        """Axes here: variation V, episode n."""
 
-        def keys_of_candidate(key: Array, k: Array) -> Array:
-            return jax.random.split(jax.random.fold_in(key, k), episodes)
+        def keys_of(label: Array, number: Array, repeat: Array) -> Array:
+            """An episode's key depends on nothing but its place, so that a longer adaptation
+            begins with the episodes of a shorter one."""
+            own = jax.random.split(jax.random.fold_in(key, label))[phase]
+            if phase == SELECT:
+                own = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(own, number)
+                return jax.vmap(jax.random.fold_in)(own, repeat)
+            return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(own, repeat)
 
-        each_k = jax.vmap(keys_of_candidate, in_axes=(None, 0))
-        keys = jax.vmap(each_k, in_axes=(0, None))(select_keys, jnp.arange(candidates.shape[0]))
-        v, k, _ = jnp.indices(keys.shape)
-        returns = run(policy, params, Jobs(v, candidates[k], keys))
-        chosen = jnp.argmax(jnp.mean(returns, axis=-1), axis=-1)
-        keys = jax.vmap(lambda key: jax.random.split(key, score_episodes))(score_keys)
+        keys = jax.vmap(keys_of)(labels, number, repeat)
         v, _ = jnp.indices(keys.shape)
-        return returns, chosen, run(policy, params, Jobs(v, candidates[chosen][v], keys))
+        return run(policy, params, Jobs(v, z, keys))
 
     def run(policy: Network, params: Params, jobs: Jobs) -> Array:
         """The jobs' returns, block by block and shared out among the devices of a seed."""
@@ -270,14 +407,14 @@ def _program(
         return over_devices(partial(play, policy, params), flat, suite.block, layout).reshape(shape)
 
     def play(policy: Network, params: Params, jobs: Jobs) -> Array:
-        def actions(observation: Array) -> Array:
-            return distribution.greedy(method.outputs(policy, observation, jobs.z))
+        def act(observation: Array, z: Array) -> Array:
+            return distribution.greedy(method.outputs(policy, observation, z))
 
         own = jax.tree.map(lambda leaf: leaf[jobs.variation], params)
-        return episode_returns(env, suite.horizon, actions, own, jobs.key)
+        return runner.episodes(act, rollout.Jobs(own, jobs.z, jobs.key)).returns
 
-    each = layout.each(one_seed, (0, 0, None, None, None))
-    return compiled(each, layout, (SEED, SEED, WHOLE, WHOLE, WHOLE), SEED)
+    each = layout.each(one_seed, (0, 0, None, None, 0, 0, 0))
+    return compiled(each, layout, (SEED, SEED, WHOLE, WHOLE, SEED, SEED, SEED), SEED)
 
 
 def over_devices(
@@ -297,31 +434,3 @@ def over_devices(
     if layout.axis is not None:
         found = jax.lax.all_gather(found, layout.axis, tiled=True)
     return found[:total]
-
-
-def adapt_one(
-    subspace: Subspace,
-    variation: str | Variation | HostEnv | Callable[[Params], Params],
-    shots: int | None,
-    episodes: int | None,
-    score_episodes: int | None,
-    suite: str | Suite | None = None,
-) -> Adaptation:
-    """Adapt one subspace to one variation of `suite`; None means its own, and its protocol."""
-    suite = suite_for(subspace, suite)
-    if isinstance(variation, str):
-        variation = suite.variation(variation)
-    elif isinstance(variation, HostEnv):
-        variation = another(variation)
-    elif not isinstance(variation, Variation):
-        variation = Variation("Custom", "a change of yours", variation)
-    adapting = Adapting.of(suite.protocol, shots, episodes, score_episodes)
-    found = adapt_many([subspace], [variation], *astuple(adapting), suite=suite)
-    return Adaptation(
-        variation=variation.name,
-        z=found.candidates[found.chosen[0, 0]],
-        score=float(found.scores[0, 0].mean()),
-        scores=found.scores[0, 0],
-        candidates=found.candidates,
-        returns=found.returns[0, 0],
-    )

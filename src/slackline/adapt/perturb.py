@@ -31,7 +31,7 @@ def perturbed(subspace: Subspace, members: int, noise: float) -> Subspace:
     chosen = method("perturbed", members=members, noise=noise)
     copies = [noisy(subspace.policy, noise, (subspace.seed, k)) for k in range(1, members)]
     stacked = jax.tree.map(lambda *leaves: np.concatenate(leaves), subspace.policy, *copies)
-    return replace(subspace, method=chosen, policy=stacked)
+    return replace(subspace, method=chosen, policy=stacked, training=None)
 
 
 def noisy(network: Any, noise: float, seed: Sequence[int]) -> Any:

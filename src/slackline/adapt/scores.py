@@ -3,59 +3,73 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 import numpy as np
 import polars as pl
 
-from slackline.adapt.kshot import KShot
+from slackline.adapt.adapter import numbered
+from slackline.adapt.catalogue import Spending
+from slackline.adapt.kshot import Adapted
 from slackline.store.scores import SCHEMA
 from slackline.subspace import Subspace
 from slackline.suites.suite import Suite, Variation
 
 
 def score_table(
-    found: KShot,
+    found: Adapted,
     subspaces: Sequence[Subspace],
     suite: Suite,
     variations: Sequence[Variation],
-    shots: int,
+    spent: Spending,
 ) -> pl.DataFrame:
-    """The rows of one adaptation of many seeds to many variations of a suite."""
-    rows = partial(_rows, found, subspaces, suite, variations, shots)
-    num_seeds, num_variations, num_candidates, episodes = found.returns.shape
-    s, v, k, m = np.indices((num_seeds, num_variations, num_candidates, episodes)).reshape(4, -1)
-    select = rows("select", s, v, k, m, found.returns.ravel())
-    s, v, m = np.indices(found.scores.shape).reshape(3, -1)
-    k = found.chosen[s, v]
-    return pl.concat([select, rows("score", s, v, k, m, found.scores.ravel())])
+    """The rows of one adaptation of many seeds to many variations of a suite: all selection
+    episodes, then all fresh ones."""
+    parts: dict[str, list[pl.DataFrame]] = {"select": [], "score": []}
+    for s, subspace in enumerate(subspaces):
+        for v, variation in enumerate(variations):
+            head = {
+                "suite": suite.name,
+                "method": subspace.method.name,
+                "seed": subspace.seed,
+                "variation": variation.name,
+                "shots": spent.shots,
+                "adapter": spent.adapter.name,
+            }
+            for phase, columns in _episodes(found, s, v).items():
+                rows = pl.DataFrame(columns).with_columns(
+                    phase=pl.lit(phase), **{name: pl.lit(value) for name, value in head.items()}
+                )
+                parts[phase].append(rows.select(*SCHEMA).cast(SCHEMA))
+    return pl.concat(parts["select"] + parts["score"])
 
 
-def _rows(
-    found: KShot,
-    subspaces: Sequence[Subspace],
-    suite: Suite,
-    variations: Sequence[Variation],
-    shots: int,
-    phase: str,
-    s: np.ndarray,
-    v: np.ndarray,
-    k: np.ndarray,
-    m: np.ndarray,
-    returns: np.ndarray,
-) -> pl.DataFrame:
-    names = np.array([variation.name for variation in variations])
-    seeds = np.array([subspace.seed for subspace in subspaces])
-    columns = {
-        "suite": pl.repeat(suite.name, len(s), eager=True),
-        "method": pl.repeat(subspaces[0].method.name, len(s), eager=True),
-        "seed": seeds[s],
-        "variation": names[v],
-        "shots": np.full(len(s), shots),
-        "phase": pl.repeat(phase, len(s), eager=True),
-        "candidate": k,
-        "z": pl.Series(found.candidates.tolist(), dtype=SCHEMA["z"]).gather(k),
-        "episode": m,
-        "return": returns,
+def _episodes(found: Adapted, s: int, v: int) -> dict[str, dict[str, pl.Series]]:
+    """The columns that differ from episode to episode, by phase."""
+    distinct, number, repeat = numbered(found.asked[s, v])
+    same = (distinct == found.z[s, v]).all(axis=-1)
+    # The default z may win without having been tried.
+    winner = int(same.argmax()) if same.any() else len(distinct)
+    scores, default = found.scores[s, v], found.default_scores
+    z = np.repeat(found.z[s, v][None], len(scores), axis=0)
+    beside = None if default is None else default[s, v]
+    return {
+        "select": _columns(number, found.asked[s, v], repeat, found.returns[s, v], None),
+        "score": _columns(np.full(len(scores), winner), z, np.arange(len(scores)), scores, beside),
     }
-    return pl.DataFrame(columns, schema=SCHEMA)
+
+
+def _columns(
+    candidate: np.ndarray,
+    z: np.ndarray,
+    episode: np.ndarray,
+    returns: np.ndarray,
+    default: np.ndarray | None,
+) -> dict[str, pl.Series]:
+    nothing = pl.Series([None] * len(returns), dtype=pl.Float32)
+    return {
+        "candidate": pl.Series(candidate, dtype=pl.Int64),
+        "z": pl.Series(z.tolist(), dtype=SCHEMA["z"]),
+        "episode": pl.Series(episode, dtype=pl.Int64),
+        "return": pl.Series(returns.astype(np.float32)),
+        "default_return": nothing if default is None else pl.Series(default.astype(np.float32)),
+    }

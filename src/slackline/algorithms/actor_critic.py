@@ -86,8 +86,8 @@ class ActorCritic(Algorithm):
     def check(self, config: ActorCriticConfig, steps_per_block: int) -> None:
         if steps_per_block % config.minibatches:
             raise SlacklineError(
-                f"minibatches is {config.minibatches}; it must divide the {steps_per_block} steps "
-                "that a block of environments collects"
+                f"minibatches is {config.minibatches}; it must divide block × num_steps, "
+                f"{steps_per_block}"
             )
 
     def init(self, keys: InitKeys, agent: Agent, config: Any) -> Networks:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from slackline.adapt.kshot import Adapting, adapt_many, suite_for
+from slackline.adapt.catalogue import PAPER, Spending, spending
+from slackline.adapt.kshot import Adapting, adapt_by, suite_for
 from slackline.adapt.perturb import perturbed
 from slackline.adapt.scores import score_table
+from slackline.adapt.trained import with_training_returns
 from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
 from slackline.io.files import TEMPORARY, remove_leftovers
@@ -84,14 +86,23 @@ def run_cell(cell: Cell, on_tick: OnTick | None = None) -> None:
     run_training(cell.config, cell.path, suite=cell.suite, resume=True, on_tick=on_tick)
     run = RunFolder(cell.path)
     if not is_scored(run, cell.suite, cell.adapting):
-        adapt_run(run, None, cell.adapting, suite=cell.suite)
+        spent = by_the_paper(run, cell.adapting)
+        adapt_run(run, None, spent, cell.adapting.score_episodes, suite=cell.suite)
+
+
+def by_the_paper(run: RunFolder, adapting: Adapting) -> Spending:
+    """The paper's grid for a run, which all comparisons are made with."""
+    latent = run.config().resolved_method.latent
+    return spending(latent, PAPER, shots=adapting.shots, episodes=adapting.episodes)
 
 
 def is_scored(run: RunFolder, suite: Suite, adapting: Adapting) -> bool:
     """Whether the run was adapted to every variation with just these counts already."""
     if not run.scores_file.exists():
         return False
-    rows = read_scores(run.scores_file).filter(suite=suite.name, shots=adapting.shots)
+    rows = read_scores(run.scores_file).filter(
+        suite=suite.name, shots=adapting.shots, adapter=PAPER
+    )
     names = [v.name for v in (TRAIN, *suite.variations)]
     last = rows.group_by("variation", "phase").agg(pl.col("episode").max() + 1)
     wanted = {"select": adapting.episodes, "score": adapting.score_episodes}
@@ -101,17 +112,20 @@ def is_scored(run: RunFolder, suite: Suite, adapting: Adapting) -> bool:
 def adapt_run(
     run: RunFolder,
     variations: Sequence[Variation] | None,
-    adapting: Adapting,
+    spent: Spending,
+    score_episodes: int,
     *,
     suite: str | Suite | None = None,
     keep: bool = True,
+    beside_default: bool = False,
     **options: Any,
 ) -> pl.DataFrame:
     """Adapt every seed of a finished run and keep the scores; None: all variations and Train.
 
-    The variations are those of `suite`, by default the one trained on. `options` change the method
-    for this adaptation, as in `spread="even"`; such scores should not be kept, since the table
-    would not tell them from the method's own.
+    The variations are those of `suite`, by default the one trained on. With `beside_default` the
+    default z plays the fresh episodes too. `options` change the method for this adaptation, as in
+    `spread="even"`; such scores should not be kept, since the table would not tell them from the
+    method's own.
     """
     subspaces = [
         replace(subspace, method=subspace.method.with_options(**options))
@@ -120,12 +134,23 @@ def adapt_run(
     suite = suite_for(subspaces[0], suite)
     run.insist_on_same(suite)
     chosen = (TRAIN, *suite.variations) if variations is None else variations
-    found = adapt_many(subspaces, chosen, *astuple(adapting), suite=suite)
-    table = score_table(found, subspaces, suite, chosen, adapting.shots)
+    if beside_default:
+        home = suite if suite.name == subspaces[0].suite else suite_for(subspaces[0], None)
+        subspaces = with_training_returns(subspaces, home)
+    found = adapt_by(
+        spent.adapter,
+        spent.budget,
+        subspaces,
+        chosen,
+        score_episodes,
+        suite=suite,
+        beside_default=beside_default,
+    )
+    table = score_table(found, subspaces, suite, chosen, spent)
     if keep:
         with run.writing(wait=PATIENCE):
             merge_scores(run.scores_file, table)
-            run.note_adaptation(adapting.shots, suite)
+            run.note_adaptation(spent.shots, suite, spent.adapter.name)
     return table
 
 
@@ -172,12 +197,17 @@ def _scored(path: Path, folders: list[Path]) -> list[RunFolder]:
 
 
 def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:
-    """A run's scores by the suite whose variations were played.
+    """A run's scores, as the paper's grid chose, by the suite whose variations were played.
 
     Another suite of the same environment has the same Train: where it was not played for that
     suite, it is that of the run's own. (Another simulator has a Train of its own.)
     """
-    scores, own = read_scores(run.scores_file), run.config().suite
+    scores, own = read_scores(run.scores_file).filter(adapter=PAPER), run.config().suite
+    if scores.is_empty():
+        raise SlacklineError(
+            f"{run.path}: was not adapted with the paper's grid, which tables and pages are made "
+            f"of; adapt it first: slackline adapt {run.path} --adapter {PAPER}"
+        )
     unchanged = scores.filter(suite=own, variation=TRAIN.name)
     found = {own: scores.filter(suite=own)}
     for (name,), rows in scores.filter(pl.col("suite") != own).group_by("suite"):

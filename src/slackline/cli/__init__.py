@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import traceback
-from importlib import import_module
 from io import TextIOWrapper
 from signal import SIGINT
 
@@ -74,7 +73,7 @@ def bug(error: Exception) -> str:
 
 def run(argv: list[str]) -> int:
     """Dispatch to a verb; returns the exit code."""
-    from slackline.errors import Interrupted, NotNamed, SlacklineError, unknown
+    from slackline.errors import Interrupted, NotNamed, SlacklineError, imported, unknown
 
     if not argv or argv[0] in ("-h", "--help"):
         verbs = "\n".join(f"  {name:8}{what}" for name, (_, what) in VERBS.items())
@@ -90,7 +89,7 @@ def run(argv: list[str]) -> int:
         if verb not in VERBS:
             raise unknown("verb", verb, VERBS)
         # Verbs import JAX, which takes a second: help and errors above do without it.
-        module = import_module(f"slackline.cli.{verb}")
+        module = imported(f"slackline.cli.{verb}")
         module.parse(rest).run()
     except Interrupted as error:
         return complain(f"{error}{going_on(argv[0])}", 128 + error.signum)

@@ -5,34 +5,42 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import polars as pl
 import tyro
 
+from slackline.adapt.catalogue import ADAPTERS, DEFAULT
 from slackline.cli.options import (
     Count,
     Devices,
     Spread,
     Switch,
+    count,
     number,
+    one_of,
     optional,
     parse_as,
 )
 from slackline.cli.progress import waiting
-from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
 from slackline.runtime import set_up_jax
 from slackline.settings import assignment
 from slackline.store.run import RunFolder
 from slackline.suites.suite import Suite, Variation
 
+if TYPE_CHECKING:
+    from slackline.adapt.catalogue import Spending
+    from slackline.adapt.kshot import Adapting
+
 
 @dataclass
 class Adapt:
-    """Adapt a trained run to changed environments: try K z's, keep the best, score it afresh.
+    """Adapt a trained run to changed environments: spend a budget of episodes on choosing z, score
+    the chosen z on fresh ones beside the default z, and say whether it helped.
 
-    Every seed of the run is adapted. The scores are kept in the run folder for `slackline report`.
+    Every seed of the run is adapted. The scores are kept in the run folder; `slackline report`
+    shows those of the paper's grid (--adapter grid).
     """
 
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
@@ -50,12 +58,18 @@ class Adapt:
     """Adapt to this other environment of yours instead: gym:ID, envpool:ID or module:function."""
     kwargs: tuple[str, ...] = ()
     """Options for the environment's maker, NAME=VALUE; without --to, for the one trained on."""
+    adapter: Annotated[str | None, optional(one_of(*ADAPTERS), "NAME", DEFAULT)] = None
+    """How z is chosen: grid is the paper's rule, and meant if --shots or --episodes is given."""
+    budget: Annotated[int | None, optional(count, "INT", "20")] = None
+    """Episodes to spend on choosing, for each seed and variation."""
+    floor: Annotated[float | None, optional(number, "FLOAT", "none")] = None
+    """--adapter safe: no z is tried that is predicted to return less."""
     shots: Count = None
-    """K: how many values of z to try."""
+    """K: how many values of z the grid tries."""
     episodes: Count = None
     """Episodes for each of them."""
     score_episodes: Count = None
-    """Fresh episodes for the final score of the chosen z."""
+    """Fresh episodes for the final score of the chosen z, and of the default one."""
     spread: Spread = None
     """Three anchors or more: candidates drawn from the flat Dirichlet law, spread evenly, or
     corners first; only shown, not kept."""
@@ -82,18 +96,41 @@ class Adapt:
         run.insist_on_finished()
         suite = self.played(run)
         chosen = self.chosen(suite)
-        adapting = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
+        usual = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         if self.perturb is not None and self.out is not None:
-            run = perturb_run(run, self.out, adapting.shots, self.perturb)
+            run = perturb_run(run, self.out, usual.shots, self.perturb)
         with waiting(f"adapting {run.path}"):
             options = {} if self.spread is None else {"spread": self.spread}
             table: pl.DataFrame = adapt_run(
-                run, chosen, adapting, suite=suite, keep=not options, **options
+                run,
+                chosen,
+                self.spent(run, usual),
+                usual.score_episodes,
+                suite=suite,
+                keep=not options,
+                beside_default=True,
+                **options,
             )
         if self.json:
             print(json.dumps(adaptation_json(table), indent=2))
         else:
             show(adaptation_table(table, suite, run.config().resolved_method, chosen or ()))
+
+    def spent(self, run: RunFolder, usual: Adapting) -> Spending:
+        """The adapter that is meant, and its budget."""
+        from slackline.adapt.catalogue import PAPER, spending
+
+        # Candidates that are spread otherwise, and noisy copies, are compared by the paper's rule.
+        paper = self.perturb is not None or self.spread is not None
+        return spending(
+            run.config().resolved_method.latent,
+            self.adapter or (PAPER if paper else None),
+            self.budget,
+            self.shots,
+            self.episodes,
+            usual=(usual.shots, usual.episodes),
+            **({} if self.floor is None else {"floor": self.floor}),
+        )
 
     def played(self, run: RunFolder) -> Suite:
         """The suite whose variations to adapt to."""
@@ -116,7 +153,7 @@ class Adapt:
         for flag, given in (("--variation", self.variation), ("--suite", self.suite)):
             if given:
                 raise SlacklineError(f"{flag} and --to (or --kwargs) exclude each other")
-        if not isinstance(suite.env, HostEnv):
+        if suite.env.in_jax:
             raise SlacklineError(
                 f"{suite.name} runs in JAX and cannot be exchanged for another environment; "
                 "--variation names its changes, and from Python line.adapt takes any"

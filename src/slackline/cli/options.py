@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, TypeVar
 
 import tyro
+from tyro import _errors as events  # private: what newer versions of tyro change, tests tell
 
 from slackline.errors import SlacklineError
 from slackline.methods.latent import SPREADS
@@ -31,7 +29,7 @@ def count(words: list[str]) -> int:
     raise ValueError("not a whole number (5000000, 5e6, 5M and 5_000_000 are the same)")
 
 
-def _one_of(*choices: str) -> Callable[[list[str]], str]:
+def one_of(*choices: str) -> Callable[[list[str]], str]:
     def parse(words: list[str]) -> str:
         if words[0] not in choices:
             raise ValueError(f"{words[0]!r} is not one of {', '.join(choices)}")
@@ -66,8 +64,8 @@ switched them on."""
 Devices = Annotated[int | None, optional(count, "INT", "cores")]
 Integer = Annotated[int | None, optional(count, "INT", "method")]
 Number = Annotated[float | None, optional(number, "FLOAT", "method")]
-Spread = Annotated[str | None, optional(_one_of(*SPREADS), "KIND", "method")]
-Penalty = Annotated[str | None, optional(_one_of("tensor", "vector"), "KIND", "method")]
+Spread = Annotated[str | None, optional(one_of(*SPREADS), "KIND", "method")]
+Penalty = Annotated[str | None, optional(one_of("tensor", "vector"), "KIND", "method")]
 
 
 @dataclass
@@ -99,35 +97,43 @@ class MethodOptions:
 
 def parse_as(verb: str, kind: type[T], argv: list[str], default: Any = None) -> T:
     """Parse a verb's options into its dataclass; what cannot be parsed is a one-line error."""
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            return tyro.cli(
-                kind,
-                prog=f"slackline {verb}",
-                args=argv,
-                default=default,
-                config=(tyro.conf.HelptextFromCommentsOff,),
-            )
-    except SystemExit as stop:
-        if stop.code in (0, None):  # --help
-            raise
-        raise SlacklineError(
-            f"{_one_line(complaint.getvalue())} (slackline {verb} --help)"
-        ) from None
+
+    def refuse(event: events.ParseErrorEvent) -> None:
+        raise SlacklineError(f"{complaint(event)} (slackline {verb} --help)")
+
+    with events.on_parse_error(refuse):
+        return tyro.cli(
+            kind,
+            prog=f"slackline {verb}",
+            args=argv,
+            default=default,
+            config=(tyro.conf.HelptextFromCommentsOff,),
+        )
 
 
-def _one_line(boxed: str) -> str:
-    """The first paragraph of tyro's framed message, without the frame."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", boxed)
-    lines = (line.strip("│╭╰╮╯ ") for line in plain.splitlines())
-    told: list[str] = []
-    for line in lines:
-        if told and re.match(r"─|Argument helptext|For full helptext|Got errors", line):
-            break
-        if line and not line.startswith("─"):
-            told.append(line)
-    return " ".join(told).removeprefix("Error parsing ") or "the options could not be understood"
+def complaint(event: events.ParseErrorEvent) -> str:
+    """What is wrong with the options, in one line."""
+    match event:
+        case events.MissingArgs():
+            return f"{', '.join(_named(each.arg) for each in event.missing_arguments)} is missing"
+        case events.UnrecognizedArgs():
+            return f"unknown options: {' '.join(event.tokens)}"
+        case events.InvalidChoice():
+            allowed = " or ".join(event.choices)
+            return f"{_named(event.argument)} is {event.value!r}; it must be {allowed}"
+        case events.BadValue():
+            return f"{_named(event.argument)} needs a value after it"
+        case events.InstantiationFailure(argument=None):
+            return event.message
+        case events.InstantiationFailure():
+            return f"{_named(event.argument)}: {event.message}"
+    return "the options could not be understood"  # a kind of event that is newer than this
+
+
+def _named(argument: Any) -> str:
+    """An option as it is written on the command line."""
+    lowered = argument.lowered
+    return str(lowered.metavar) if argument.is_positional() else "/".join(lowered.name_or_flags)
 
 
 def take(option: str, argv: list[str]) -> tuple[str | None, list[str]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,22 @@ class Continuous:
     size: int
     low: float | tuple[float, ...] = -1.0
     high: float | tuple[float, ...] = 1.0
+
+
+class Spaces(NamedTuple):
+    """What a policy sees and does: all that networks need to know of an environment."""
+
+    observation: tuple[int, ...]
+    """Shape of one observation: (size,), or (H, W, C) for pictures."""
+    action: Discrete | Continuous
+
+    @property
+    def picture(self) -> tuple[int, int, int] | None:
+        """(H, W, C) if pictures are what is seen, in bytes; None: a vector."""
+        if len(self.observation) != 3:
+            return None
+        height, width, channels = self.observation
+        return height, width, channels
 
 
 def action_to_json(action: Discrete | Continuous) -> dict[str, Any]:
@@ -70,6 +86,9 @@ def whole(numbers: Any) -> Array:
 class Env(abc.ABC):
     """One environment: its spaces, its standard parameters, and two pure functions."""
 
+    in_jax: ClassVar[bool] = True
+    """Whether it can be traced; environments of a host (`envs/host.py`) cannot."""
+
     reads_elements: bool = False
     """Whether arrays of its parameters may be `mixed`: it gains from every number it knows."""
 
@@ -83,6 +102,14 @@ class Env(abc.ABC):
     def observation_shape(self) -> tuple[int, ...]:
         """Vectors only; pictures come from hosts."""
         return (self.observation_size,)
+
+    @property
+    def spaces(self) -> Spaces:
+        return Spaces(self.observation_shape, self.action)
+
+    def for_jax(self, name: str) -> Env:
+        """Itself: it can be traced. `name` is the suite's, for those that have to refuse."""
+        return self
 
     @abc.abstractmethod
     def default_params(self) -> Params:

@@ -13,11 +13,11 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from slackline.envs.api import Continuous, Discrete
+from slackline.envs.api import Continuous, Discrete, Env, Spaces
 from slackline.envs.view import View
 from slackline.errors import NotNamed, SlacklineError, in_one_line, require_number
 
@@ -91,6 +91,8 @@ class HostEnv(abc.ABC):
     """How to make an environment, and its spaces. Equal and hashed by these, not by the maker:
     what was compiled for one serves the other."""
 
+    in_jax: ClassVar[bool] = False
+
     name: str
     """What made it, as the command line would say it: `gym:LunarLander-v3`."""
     observation_size: int
@@ -103,6 +105,16 @@ class HostEnv(abc.ABC):
     @property
     def observation_shape(self) -> tuple[int, ...]:
         return self.picture or (self.observation_size,)
+
+    @property
+    def spaces(self) -> Spaces:
+        return Spaces(self.observation_shape, self.action)
+
+    def for_jax(self, name: str) -> Env:
+        """Refuses, in the name of a suite, whoever wants to trace it."""
+        raise SlacklineError(
+            f"{name} does not run in JAX; it can be trained on and adapted to, no more"
+        )
 
     def default_params(self) -> HostParams:
         return HostParams({})
@@ -130,6 +142,11 @@ class RecordedEnv(HostEnv):
     def may_run_in_jax(self) -> bool:
         """Whether it was an object that has no word, as environments written in JAX are."""
         return self.word is None and not self.refusal.flags
+
+    def for_jax(self, name: str) -> Env:
+        if self.may_run_in_jax:
+            raise self.refusal
+        return super().for_jax(name)
 
     def default_params(self) -> HostParams:
         raise self.refusal

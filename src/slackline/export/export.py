@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +100,8 @@ def _chosen(subspace: Subspace, z: Any, as_line: bool) -> np.ndarray | None:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # slow to import
+
     try:
         return version("slackline-rl")
     except PackageNotFoundError:  # a copy of the source, as on a robot

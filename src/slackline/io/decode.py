@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, fields, replace
+from dataclasses import MISSING, field, fields, replace
 from typing import Any, TypeVar
 
 from slackline.errors import SlacklineError, require_count, require_number
@@ -25,7 +25,7 @@ RULE = "slackline-rule"
 
 
 def number(
-    default: float,
+    default: Any = MISSING,
     *,
     low: float = -math.inf,
     high: float = math.inf,
@@ -37,7 +37,7 @@ def number(
     )
 
 
-def count(default: int, *, low: int = 1, high: int = 1_000_000) -> Any:
+def count(default: Any = MISSING, *, low: int = 1, high: int = 1_000_000) -> Any:
     """A field with a whole number from `low` to `high`."""
     return _field(default, lambda name, value: require_count(name, value, low=low, high=high))
 
@@ -96,15 +96,18 @@ def decode(
     *,
     base: T | None = None,
     required: Collection[str] = (),
+    what: str = "settings",
 ) -> T:
     """A checked `kind` from what JSON or TOML has: lists become tuples.
 
     What `values` lacks is taken from `base` or the defaults, unless it is `required`.
     """
-    known = {f.name for f in fields(kind)}  # type: ignore[arg-type]
-    odd = (set(values) - known) | (set(required) - set(values))
+    every: Any = fields(kind)  # type: ignore[arg-type]
+    needed = {f.name for f in every if f.default is f.default_factory is MISSING and base is None}
+    odd = (set(values) - {f.name for f in every}) | (needed.union(required) - set(values))
     if odd:
-        raise SlacklineError(f"unknown or missing fields: {', '.join(sorted(odd))}")
+        names = ", ".join(sorted(odd))
+        raise SlacklineError(f"{what} do not match this version (fields: {names})")
     whole = {name: tuple(x) if isinstance(x, list) else x for name, x in values.items()}
     made: Any = kind(**whole) if base is None else replace(base, **whole)  # type: ignore[type-var]
     check(made)

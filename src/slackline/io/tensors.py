@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from slackline.io.files import CHECKSUM, insist_on_whole, read_regular, write_at
 
 MAX_TENSORS = 4 * 2**30
 """Bytes of a file."""
+
+AS_THEY_ARE: Mapping[str, str] = {}
 
 
 def write_tensors(
@@ -62,18 +65,24 @@ def _header(content: bytes) -> Any:
     return json.loads(metadata.get("slackline", "null"))
 
 
-def to_tensors(tree: Any) -> dict[str, np.ndarray]:
-    """A pytree as named arrays; PRNG keys become their raw words."""
+def to_tensors(tree: Any, names: Mapping[str, str] = AS_THEY_ARE) -> dict[str, np.ndarray]:
+    """A pytree as named arrays; PRNG keys become their raw words.
+
+    `names` says what fields are called in the file, where they are not called as in the code.
+    """
 
     def raw(leaf: Any) -> np.ndarray:
         return np.asarray(jax.random.key_data(leaf) if _is_key(leaf) else leaf)
 
-    return {_name(path): raw(leaf) for path, leaf in jax.tree_util.tree_leaves_with_path(tree)}
+    leaves = jax.tree_util.tree_leaves_with_path(tree)
+    return {_name(path, names): raw(leaf) for path, leaf in leaves}
 
 
-def from_tensors(like: Any, tensors: dict[str, np.ndarray], path: Path) -> Any:
+def from_tensors(
+    like: Any, tensors: dict[str, np.ndarray], path: Path, names: Mapping[str, str] = AS_THEY_ARE
+) -> Any:
     """Rebuild a pytree shaped like `like` (arrays or ShapeDtypeStructs), checking every leaf."""
-    named = [(_name(p), leaf) for p, leaf in jax.tree_util.tree_leaves_with_path(like)]
+    named = [(_name(p, names), leaf) for p, leaf in jax.tree_util.tree_leaves_with_path(like)]
     missing = {name for name, _ in named} ^ set(tensors)
     if missing:
         raise SlacklineError(f"{path}: tensor {min(missing)!r} is missing or does not belong here")
@@ -91,8 +100,9 @@ def from_tensors(like: Any, tensors: dict[str, np.ndarray], path: Path) -> Any:
     return jax.tree.unflatten(jax.tree.structure(like), [restore(n, leaf) for n, leaf in named])
 
 
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
+def _name(path: Any, names: Mapping[str, str]) -> str:
+    parts = (jax.tree_util.keystr((part,), simple=True) for part in path)
+    return ".".join(names.get(part, part) for part in parts)
 
 
 def _is_key(leaf: Any) -> bool:

@@ -16,16 +16,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.host import HostEnv, WatchedPool, open_pool
-from slackline.learn.collect import Episodes
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.program import STATE, Program, Progress
 from slackline.parallel.mesh import SEED, WHOLE, Layout, compiled, layout_of
+from slackline.rollout import HostRunner, HostRunning, Totals
 from slackline.types import Array, Transition
 
 
-class HostProgram(Program):
+class HostProgram:
     """As `Program`, but the environments are not part of the state: they start anew when a run is
     resumed, with seeds that come from the state's keys."""
 
@@ -37,18 +36,30 @@ class HostProgram(Program):
         members: int = 1,
         budget: float = math.inf,
     ):
-        env = learner.env
-        assert isinstance(env, HostEnv)
-        self._env, self._horizon = env, learner.horizon
-        super().__init__(learner, hyper, seeds, members, budget)
+        runner = learner.runner
+        assert isinstance(runner, HostRunner)
+        self._runner, self._learner, self._hyper = runner, learner, hyper
+        self._networks = Program(learner, hyper, seeds, members, budget)
+        self._budget = jnp.float32(budget)
         self._shape = (len(seeds) * members, hyper.num_envs)
         layout = layout_of(self._shape[0], side_by_side=not learner.sees_pictures)
-        self._act, self._learn = _compiled(self._learner, layout)
-        self._pool: WatchedPool | None = None
+        self._act, self._learn = _compiled(learner, layout)
+        self._running: HostRunning | None = None
+        self._ahead: tuple[Transition, Totals] | None = None
+
+    def init(self) -> TrainState:
+        return self._networks.init()
+
+    def shapes(self) -> TrainState:
+        """The train state's shapes and types, without computing it."""
+        return self._networks.shapes()
+
+    def place(self, state: TrainState) -> TrainState:
+        """A state from elsewhere, laid out on the mesh."""
+        return self._networks.place(state)
 
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
-        if self._pool is None:
-            self._open(state)
+        """Train on: iteration by iteration, in Python."""
         total: Progress | None = None
         for _ in range(iterations):
             steps, episodes = self._ahead or self._collect(state)
@@ -62,66 +73,27 @@ class HostProgram(Program):
         return state, total._replace(losses=jax.tree.map(lambda x: x / iterations, total.losses))
 
     def close(self) -> None:
-        if self._pool is not None:
-            self._pool.close()
-            self._pool = None
+        """Give back the environments."""
+        if self._running is not None:
+            self._running.close()
+            self._running, self._ahead = None, None
 
-    def _open(self, state: TrainState) -> None:
+    def _open(self, state: TrainState) -> HostRunning:
         """Environments in their first step, each copy's from its own key."""
         draw = jax.vmap(lambda key: jax.random.randint(key, self._shape[1:], 0, 2**31 - 1))
-        seeds = np.asarray(draw(state.key)).reshape(-1)
-        self._pool = open_pool(self._env, self._env.default_params(), seeds.tolist(), self._horizon)
-        self._observation = self._by_copy(self._pool.reset())
-        self._ahead: tuple[Transition, Episodes] | None = None
-        self._fresh = np.ones(self._shape, bool)
-        self._return = np.zeros(self._shape)
-        self._length = np.zeros(self._shape, np.int64)
-        self._z: Any = np.zeros((*self._shape, self._learner.method.latent.size), np.float32)
+        return self._runner.open(np.asarray(draw(state.key)), self._learner.method.latent.size)
 
-    def _collect(self, state: TrainState, ahead: bool = False) -> tuple[Transition, Episodes]:
+    def _collect(self, state: TrainState, ahead: bool = False) -> tuple[Transition, Totals]:
         """Step every environment `num_steps` times; (copies, T, N, ...). A state that collects
         once more, `ahead` of what it learns, draws from other keys."""
+        if self._running is None:
+            self._running = self._open(state)
         num = self._hyper.num_steps
-        rows = [self._step(state, t + num * ahead) for t in range(num)]
-        steps, ended = zip(*rows, strict=True)
-        episodes = jax.tree.map(lambda *x: np.sum(x, axis=0), *ended)
-        return jax.tree.map(lambda *x: np.stack(x, axis=1), *steps), episodes
 
-    def _step(self, state: TrainState, t: int) -> tuple[Transition, Episodes]:
-        assert self._pool is not None
-        seen = self._observation
-        drawn = self._act(state, self._hyper, np.int32(t), seen, self._z, self._fresh)
-        self._z, action, env_action, log_prob, *value = map(np.asarray, drawn)
-        did = self._pool.step(env_action.reshape(-1, *env_action.shape[2:]))
-        did = did._replace(**{k: self._by_copy(v) for k, v in did._asdict().items()})
-        done = did.terminated | did.truncated
-        self._return += did.reward
-        self._length += did.real
-        sums: Any = (
-            np.sum(done, axis=1),
-            np.sum(self._return, axis=1, where=done),
-            np.sum(self._length, axis=1, where=done),
-            np.ones(self._shape[0], np.int64),  # what is unsound was refused by the pool
-        )
-        ended = Episodes(*sums)
-        self._observation, self._fresh = did.observation, done
-        self._return[done], self._length[done] = 0.0, 0
-        kept: Any = {
-            "observation": seen,
-            "z": self._z,
-            "action": action,
-            "log_prob": log_prob,
-            "reward": did.reward,
-            "terminated": did.terminated,
-            "truncated": did.truncated,
-            "next_observation": did.reached,
-            "real": did.real,
-            "value": value[0] if value else None,
-        }
-        return Transition(**kept), ended
+        def act(t: int, *seen: np.ndarray) -> tuple[Any, ...]:
+            return self._act(state, self._hyper, np.int32(t + num * ahead), *seen)
 
-    def _by_copy(self, x: np.ndarray) -> np.ndarray:
-        return x.reshape(*self._shape, *x.shape[1:])
+        return self._runner.steps(self._running, act, num)
 
 
 def only_real(real: Array, rows: Any) -> Any:

@@ -14,13 +14,13 @@ from slackline.algorithms import ALGORITHMS
 from slackline.algorithms.base import InitKeys
 from slackline.envs.api import Env
 from slackline.envs.host import HostEnv
-from slackline.learn.collect import Episodes, Running, collect, start
 from slackline.learn.hyper import Hyper
 from slackline.learn.normalise import Moments, no_moments
 from slackline.methods.method import Method
 from slackline.networks.distributions import Distribution
 from slackline.parallel import collectives
 from slackline.parallel.blocks import Blocks, one_by_one
+from slackline.rollout import CompiledRunner, HostRunner, Running, Totals, runner_of
 from slackline.types import Array, Transition
 
 
@@ -36,7 +36,7 @@ class Keys(NamedTuple):
 class TrainState(NamedTuple):
     """Everything one seed needs to go on: what a checkpoint holds.
 
-    A checkpoint names its tensors by these fields, so renaming one breaks the runs there are.
+    What the fields are called in files is kept in `store/checkpoint_names.py`.
     """
 
     networks: Any
@@ -78,10 +78,12 @@ class Learner:
     @property
     def shortest_limit(self) -> int:
         """No episode is cut before it has this many steps; of most hosts' nothing is known."""
-        if isinstance(self.env, HostEnv):
-            return self.env.shortest_limit
-        with jax.ensure_compile_time_eval():
-            return int(self.env.time_limit(self.env.default_params(), self.horizon))
+        return self.runner.shortest_limit
+
+    @property
+    def runner(self) -> CompiledRunner | HostRunner:
+        """What plays the episodes."""
+        return runner_of(self.env, self.horizon)
 
     def blocks(self, hyper: Hyper) -> Blocks:
         return Blocks(hyper.num_blocks, self.axis)
@@ -99,14 +101,14 @@ class Learner:
 
     def iteration(
         self, state: TrainState, hyper: Hyper, budget: float | Array = jnp.inf
-    ) -> tuple[TrainState, Episodes, Any]:
+    ) -> tuple[TrainState, Totals, Any]:
         """Collect with the current policies, block by block, and learn from it.
 
         `budget` is the number of iterations of the whole training, which schedules go by; without
         one they stay where they begin.
         """
 
-        def act_and_judge(block: tuple[Array, Running]) -> tuple[Running, Any, Array, Episodes]:
+        def act_and_judge(block: tuple[Array, Running]) -> tuple[Running, Any, Array, Totals]:
             running, steps, episodes = self.collect(*block, state, hyper)
             return running, self.judge(state, steps, hyper), steps.observation, episodes
 
@@ -136,36 +138,26 @@ class Learner:
 
     def start(self, key: Array, hyper: Hyper) -> Running | tuple[()]:
         """Fresh environments, block by block; those of a host cannot be part of the state."""
-        env = self.env
-        if isinstance(env, HostEnv):
-            return ()
 
-        def begin(key: Array) -> Running:
-            latent = self.method.latent
-            return start(key, env, env.default_params(), latent, hyper.envs_per_block)
+        def begin(key: Array) -> Running | tuple[()]:
+            return self.runner.start(key, self.method.latent.sample, hyper.envs_per_block)
 
         return one_by_one(begin, self.blocks(hyper).keys(key))
 
-    def of_all_blocks(self, episodes: Episodes) -> Episodes:
+    def of_all_blocks(self, episodes: Totals) -> Totals:
         """One summary from the blocks' (blocks,), those of other devices included."""
         sums = jax.tree.map(lambda x: collectives.total(jnp.sum(x, axis=0), self.axis), episodes)
         return sums._replace(sound=collectives.least(jnp.min(episodes.sound), self.axis))
 
     def collect(
         self, key: Array, running: Running, state: TrainState, hyper: Hyper
-    ) -> tuple[Running, Transition, Episodes]:
-        assert isinstance(self.env, Env)
+    ) -> tuple[Running, Transition, Totals]:
+        runner = self.runner
+        assert isinstance(runner, CompiledRunner)
         key, act_key = jax.random.split(key)
-        return collect(
-            key,
-            running,
-            partial(self.act, state, hyper),
-            self.distribution.noise(act_key, (hyper.num_steps, hyper.envs_per_block)),
-            self.env,
-            self.env.default_params(),
-            self.method.latent,
-            self.horizon,
-        )
+        noise = self.distribution.noise(act_key, (hyper.num_steps, hyper.envs_per_block))
+        act = partial(self.act, state, hyper)
+        return runner.steps(key, running, act, self.method.latent.sample, noise)
 
     def act(
         self, state: TrainState, hyper: Hyper, noise: Array, observation: Array, z: Array

@@ -12,17 +12,17 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import NamedSharding
 
-from slackline.learn.collect import Episodes
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.parallel.blocks import zeros_as
 from slackline.parallel.mesh import BLOCK, SEED, WHOLE, Layout, compiled, layout_of
+from slackline.rollout import Totals
 
 
 class Progress(NamedTuple):
     """Per seed (S,): sums over the episodes that ended and means of the losses over iterations."""
 
-    episodes: Episodes
+    episodes: Totals
     losses: Any
     """The numbers that the algorithm logs, a NamedTuple."""
 
@@ -43,15 +43,17 @@ class Program:
         seeds: Sequence[int],
         members: int = 1,
         budget: float = math.inf,
+        hyper_axis: int | None = None,
     ):
-        """`budget` is the number of iterations of the whole training, for its schedules."""
+        """`budget` is the number of iterations of the whole training, for its schedules. With
+        `hyper_axis` 0 the hyper-parameters are stacked, and every copy has its own."""
         # Robots cache theirs, and an array made inside a trace would be bound to its mesh.
         learner.env.default_params()
         self._learner, self._hyper = learner, hyper
         self._seeds, self._members = tuple(seeds), members
-        self._budget = jnp.float32(budget)
+        self._budget, self._hyper_axis = jnp.float32(budget), hyper_axis
         self._layout = layout_of(len(seeds) * members, hyper.num_blocks)
-        self._init, self._advance = _compiled(learner, self._layout)
+        self._init, self._advance = _compiled(learner, self._layout, hyper_axis)
 
     @property
     def keys(self) -> jax.Array:
@@ -66,7 +68,7 @@ class Program:
 
     def shapes(self) -> TrainState:
         """The train state's shapes and types, without computing it."""
-        init = jax.vmap(self._learner.init, in_axes=(0, None))
+        init = jax.vmap(self._learner.init, in_axes=(0, self._hyper_axis))
         return jax.eval_shape(init, self.keys, self._hyper)
 
     def place(self, state: TrainState) -> TrainState:
@@ -79,18 +81,16 @@ class Program:
         """Train on; `iterations` is traced, so every length of stride shares one compilation."""
         return self._advance(state, self._hyper, jnp.int32(iterations), self._budget)
 
+    def close(self) -> None:
+        """Nothing is open; environments outside JAX would be."""
+
 
 @lru_cache(maxsize=16)
-def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Shared by a process's runs that differ only in seeds, budget or float hyper-parameters."""
-    return trainer(learner, layout, None)
-
-
-def trainer(
+def _compiled(
     learner: Learner, layout: Layout, hyper_axis: int | None
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """(init, advance) of all copies, compiled; `hyper_axis` 0 gives each its own hyper-parameters,
-    None the same to all."""
+    """(init, advance) of all copies. Shared by a process's runs that differ only in seeds, budget
+    or float hyper-parameters."""
     learner = replace(learner, axis=layout.axis)
     hyper_spec = WHOLE if hyper_axis is None else SEED
     init = layout.each(learner.init, (0, hyper_axis))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from slackline.arrays import jax, jnp
-from slackline.errors import SlacklineError, require_number
+from slackline.errors import SlacklineError
+from slackline.io.decode import check, number, one_of
 from slackline.methods.latent import Categorical, Latent
 from slackline.networks.impala import Network
 from slackline.types import Array, Transition
@@ -28,6 +29,9 @@ class Auxiliary:
 
     continuous_only = False
     """Whether it needs the gradient through a continuous action."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def at(self, progress: Array) -> Auxiliary:
         """What is in force at `progress` in [0, 1] of the training."""
@@ -56,14 +60,9 @@ class Auxiliary:
 class CosinePenalty(Auxiliary):
     """β Σ cos²(θ_i, θ_j) over pairs of anchors, which pushes them apart."""
 
-    beta: float = 1.0
-    penalty: Penalty = "tensor"
+    beta: float = number(1.0, low=0.0, high=1e6)
+    penalty: Penalty = one_of("tensor", lambda: get_args(Penalty))  # noqa: RUF009
     """Compare anchors tensor by tensor (the authors' code) or as whole vectors (the formula)."""
-
-    def __post_init__(self) -> None:
-        require_number("beta", self.beta, low=0.0, high=1e6)
-        if self.penalty not in ("tensor", "vector"):
-            raise SlacklineError(f"penalty is {self.penalty!r}; it must be tensor or vector")
 
     def policy_loss(
         self, network: Any, latent: Latent, policy: Network, steps: Transition, action: Array
@@ -80,19 +79,16 @@ class LateAngle(Auxiliary):
     return's own gradients.
     """
 
-    beta: float = 1.0
-    angle: float = 75.0
+    beta: float = number(1.0, low=0.0, high=1e6)
+    angle: float = number(75.0, low=0.0, high=90.0)
     """Degrees between any two anchors at the end of training."""
-    opens: float = 0.5
+    opens: float = number(0.5, low=0.0, high=1.0)
     """Share of the training after which the angle begins to grow."""
-    opened: float = 0.9
+    opened: float = number(0.9, low=0.0, high=1.0)
     """Share of the training after which it has grown."""
 
     def __post_init__(self) -> None:
-        require_number("beta", self.beta, low=0.0, high=1e6)
-        require_number("angle", self.angle, low=0.0, high=90.0)
-        require_number("opens", self.opens, low=0.0, high=1.0)
-        require_number("opened", self.opened, low=0.0, high=1.0)
+        super().__post_init__()
         if self.opens >= self.opened:
             raise SlacklineError(
                 f"opens is {self.opens:g}; it must be less than opened, {self.opened:g}"
@@ -149,10 +145,7 @@ class DiscriminatorReward(Auxiliary):
     the best policy (CartPole drops its pole at once).
     """
 
-    beta: float = 1.0
-
-    def __post_init__(self) -> None:
-        require_number("beta", self.beta, low=0.0, high=1e6)
+    beta: float = number(1.0, low=0.0, high=1e6)
 
     def init(self, make: MakeNetwork, latent: Latent, action_size: int) -> Network:
         return make(0, latent.size)
@@ -168,11 +161,8 @@ class DiscriminatorReward(Auxiliary):
 class DiscriminatorLoss(Auxiliary):
     """Lc: β log q(z|s, π(s, z)) in the loss, its gradient flowing through the policy's action."""
 
-    beta: float = 1.0
+    beta: float = number(1.0, low=0.0, high=1e6)
     continuous_only = True
-
-    def __post_init__(self) -> None:
-        require_number("beta", self.beta, low=0.0, high=1e6)
 
     def init(self, make: MakeNetwork, latent: Latent, action_size: int) -> Network:
         return make(action_size, latent.size)

@@ -50,6 +50,10 @@ class Latent(abc.ABC):
         """At most `shots` values spread uniformly over the space: (K, size)."""
 
     @abc.abstractmethod
+    def nested(self, num: int) -> np.ndarray:
+        """At most `num` values in an order in which more extend fewer, the middle first."""
+
+    @abc.abstractmethod
     def contains(self, z: np.ndarray) -> bool:
         """Whether z (size,) belongs to the space."""
 
@@ -97,6 +101,9 @@ class Point(Latent):
 
     def candidates(self, shots: int) -> np.ndarray:
         return np.zeros((1, 0), np.float32)
+
+    def nested(self, num: int) -> np.ndarray:
+        return self.candidates(num)
 
     def contains(self, z: np.ndarray) -> bool:
         return True
@@ -164,8 +171,14 @@ class Simplex(Latent):
         if self.spread == "even":
             return self._evenly(shots)
         if self.spread == "corners":
-            return np.concatenate([self._corners(), self._evenly(shots)])[:shots]
+            return self.nested(shots)
         return self._spacings(uniform(0, (shots, self.anchors - 1)))
+
+    def nested(self, num: int) -> np.ndarray:
+        if self.anchors == 2:
+            first = halved(num)
+            return np.stack([first, 1.0 - first], axis=-1)
+        return np.concatenate([self._corners(), self._evenly(num)])[:num]
 
     def _evenly(self, num: int) -> np.ndarray:
         points = low_discrepancy(num, self.anchors - 1)
@@ -206,6 +219,16 @@ def spread(shots: int) -> np.ndarray:
     )
 
 
+def halved(num: int) -> np.ndarray:
+    """The middle of [0, 1], its ends, then the middles between all neighbours, over and over."""
+    found = [0.5, 0.0, 1.0]
+    level = 4
+    while len(found) < num:
+        found += [k / level for k in range(1, level, 2)]
+        level *= 2
+    return np.array(found[:num], np.float32)
+
+
 class UnitInterval(Latent):
     """z is one number in [0, 1], drawn uniformly."""
 
@@ -218,6 +241,9 @@ class UnitInterval(Latent):
 
     def candidates(self, shots: int) -> np.ndarray:
         return spread(shots)[:, None]
+
+    def nested(self, num: int) -> np.ndarray:
+        return halved(num)[:, None]
 
     def contains(self, z: np.ndarray) -> bool:
         return bool(((z >= 0.0) & (z <= 1.0)).all())
@@ -263,6 +289,9 @@ class OneHot(Latent):
 
     def show(self, z: Any) -> str:
         return f"#{int(np.argmax(z))}"
+
+    def nested(self, num: int) -> np.ndarray:
+        return np.eye(self.size, dtype=np.float32)[:num]
 
     def sample(self, key: Array, num: int) -> Array:
         return jax.nn.one_hot(jax.random.randint(key, (num,), 0, self.size), self.size)

@@ -36,10 +36,11 @@ CAPTION = (
     "environments, on fresh episodes. ratio: to the best single policy of the same suite and "
     "steps, best by its score on the unchanged environment, with a 95 % interval; more than 1 is "
     "better, since of negative returns (costs) it is Single's ÷ the method's; of runs begun from "
-    "single it is to the single policies that they began as, seed by seed; where returns lie on "
-    "both sides of 0, or the interval has no end, the difference instead (with a sign). train: the "
-    f"same ratio on the unchanged environment. default z: {DEFAULT_Z}. adapted − default: what "
-    f"the episodes spent on choosing z added. oracle: {ORACLE}. headroom: {HEADROOM}."
+    "single, and of noisy copies, it is to the single policies that they were, seed by seed; "
+    "where returns lie on both sides of 0, or the interval has no end, the difference instead "
+    "(with a sign). train: the same ratio on the unchanged environment. default z: "
+    f"{DEFAULT_Z}. adapted − default: what the episodes spent on choosing z added. oracle: "
+    f"{ORACLE}. headroom: {HEADROOM}."
 )
 WORDS = ("suite", "method", "settings")
 NUMBERS = (

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
-from slackline.bench.stats import decimals, seed_scores, summarise
+from slackline.adapt.helped import helped
+from slackline.bench.stats import Estimate, decimals, summarise
 from slackline.methods.method import Method
 from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
@@ -191,47 +192,96 @@ def adaptation_table(
 ) -> Table:
     """What one `slackline adapt` found: a row a variation, `others` than the suite's among them."""
     known = {v.name: v for v in others}
-    shots, num_seeds = scores["shots"][0], scores["seed"].n_unique()
+    shots, num_seeds, adapter = scores["shots"][0], scores["seed"].n_unique(), scores["adapter"][0]
     found = adaptation_json(scores)
-    digits = decimals([suite.display_scale * row["mean"] for row in found], suite.digits)
+    scale = suite.display_scale
+    digits = decimals([scale * row["mean"] for row in found], suite.digits)
     rows = []
     for row in found:
         name = row["variation"]
-        per_seed = np.array([s["score"] for s in row["seeds"]]) * suite.display_scale
+        per_seed = np.array([s["score"] for s in row["seeds"]]) * scale
         zs = sorted({method.latent.show(s["z"]) for s in row["seeds"]})
         cells = (
             name,
             (known.get(name) or suite.variation(name)).description,
             summarise(per_seed).shown(digits),
+            *_beside_default(row.get("default"), scale, digits),
             ", ".join(zs) if len(zs) <= MAX_SHOWN_Z else f"{len(zs)} different ones",
-            str(paper_score(suite.name, method, name, shots) or "–"),
+            str(paper_score(suite.name, method, name, shots) or "–") if adapter == "grid" else "–",
         )
         rows.append(Row(cells))
     words = [Column(name, words=True) for name in ("variation", "change")]
+    how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {shots} episodes"
+    names = ("score", "default z", "gain [95 % CI]", "adapting", "chosen z", "paper")
     return Table(
-        f"{method.name} on {suite.name}, adapted with K = {shots}: {num_seeds} seed(s)",
-        (*words, *map(Column, ("score", "chosen z", "paper"))),
+        f"{method.name} on {suite.name}, adapted with {how}: {num_seeds} seed(s)",
+        (*words, *map(Column, names)),
         (tuple(rows),),
-        f"score: mean ± std over seeds of the chosen policy on fresh episodes. {suite.note}",
+        "score: mean ± std over seeds of the chosen policy on fresh episodes; default z: the same "
+        f"episodes with the z that was best in training. {_advice(found)}{suite.note}",
     )
+
+
+def _beside_default(default: dict[str, Any] | None, scale: float, digits: int) -> tuple[str, ...]:
+    """The default z's score, the gain with its interval, and the verdict."""
+    if default is None:
+        return "–", "–", "–"
+    gain = Estimate(*(scale * (x if x is not None else np.nan) for x in default["gain"]))
+    return f"{scale * default['mean']:.{digits}f}", gain.shown(digits), default["verdict"]
+
+
+def _advice(found: list[dict[str, Any]]) -> str:
+    """Where the default z is the one to use."""
+    doubtful = [r["variation"] for r in found if "default" in r and r["default"]["keep_default"]]
+    if not doubtful:
+        return ""
+    where = "everywhere" if len(doubtful) == len(found) else f"on {', '.join(doubtful)}"
+    return f"The episodes show no gain {where}: use the default z there. "
 
 
 def adaptation_json(scores: pl.DataFrame) -> list[dict[str, Any]]:
     """The chosen z and its fresh score, by variation and seed."""
-    chosen = scores.filter(phase="score").unique(["variation", "seed"], maintain_order=True)
-    fresh = seed_scores(scores).join(chosen, on=["variation", "seed"], maintain_order="left")
+    fresh = scores.filter(phase="score")
+    by = ["variation", "seed"]
+    means = fresh.group_by(by, maintain_order=True).agg(
+        pl.col("z").first(),
+        score=pl.col("return").cast(pl.Float64).mean(),
+        default=pl.col("default_return").cast(pl.Float64).mean(),
+    )
     return [
         {
             "variation": name,
             "mean": float(rows["score"].mean()),  # type: ignore[arg-type]
             "std": summarise(rows["score"].to_numpy()).std,
+            **_default_json(rows, fresh.filter(variation=name)),
             "seeds": [
                 {"seed": row["seed"], "z": row["z"], "score": row["score"]}
                 for row in rows.iter_rows(named=True)
             ],
         }
-        for (name,), rows in fresh.group_by("variation", maintain_order=True)
+        for (name,), rows in means.group_by("variation", maintain_order=True)
     ]
+
+
+def _default_json(seeds: pl.DataFrame, episodes: pl.DataFrame) -> dict[str, Any]:
+    """The default z beside the chosen one: over seeds if there are several, else over episodes."""
+    if seeds["default"].null_count():
+        return {}
+    pairs = (
+        seeds.select("score", "default")
+        if len(seeds) > 1
+        else episodes.select(pl.col("return"), pl.col("default_return"))
+    )
+    found = helped(*(pairs.to_numpy().T))
+    numbers = [found.gain, found.low, found.high]
+    return {
+        "default": {
+            "mean": found.default,
+            "gain": [None if np.isnan(x) else float(x) for x in numbers],
+            "verdict": found.verdict,
+            "keep_default": found.keep_default,
+        }
+    }
 
 
 def tuning_table(suite: Suite, ranking: list[Choice], *, seeds: int, steps: int) -> Table:

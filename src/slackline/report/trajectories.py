@@ -20,8 +20,9 @@ from slackline.envs.api import Params
 from slackline.envs.view import Tiles
 from slackline.errors import SlacklineError, require_count
 from slackline.networks.distributions import distribution_of
-from slackline.networks.mlp import MLP
+from slackline.networks.impala import Network
 from slackline.report.markup import fill
+from slackline.rollout import CompiledRunner, Jobs, Played, Recorder, Visits
 from slackline.subspace import Subspace
 from slackline.suites.recorded import home_of
 from slackline.suites.suite import TRAIN, Suite
@@ -82,41 +83,40 @@ def walks(subspace: Subspace, shots: int, suite: Suite | None = None) -> Walks:
     params = suite.params_of(variations)
     zs = subspace.method.latent.candidates(shots)
     labels = labels_of(subspace.method.latent, zs)
-    networks = subspace.networks_at(zs)
-
-    def one(params: Params, network: MLP) -> tuple[Array, Array, Array]:
-        return walk(suite, tiles, network, params)
-
-    each = jax.vmap(jax.vmap(one, in_axes=(None, 0)), in_axes=(0, None))
-    found = map(np.asarray, jax.jit(each)(params, networks))
     names, walls = tuple(v.name for v in variations), np.asarray(tiles.walls(params))
-    return Walks(tiles, names, walls, zs, labels, *found)
+    played = walked(subspace, suite, params, zs, Visits(walls.shape[1:], tiles.place))
+    visits, returns, arrived = (
+        np.asarray(x).reshape(len(names), len(zs), *x.shape[1:])
+        for x in (played.recorded, played.returns, played.terminated)
+    )
+    return Walks(tiles, names, walls, zs, labels, visits, returns, arrived)
+
+
+def walked(
+    subspace: Subspace, suite: Suite, params: Params, zs: np.ndarray, recorder: Recorder
+) -> Played:
+    """One episode of every z in every maze, mazes first: V × K in a row."""
+    method, distribution = subspace.method, distribution_of(suite.env.action)
+    runner = CompiledRunner(suite.jax_env, suite.horizon)
+    num_mazes = len(jax.tree.leaves(params)[0])
+    maze, policy = np.indices((num_mazes, len(zs))).reshape(2, -1)
+
+    def run(acting: Network, jobs: Jobs) -> Played:
+        def act(observation: Array, z: Array) -> Array:
+            return distribution.greedy(method.outputs(acting, observation, z))
+
+        return runner.episodes(act, jobs, recorder)
+
+    # Nothing in a maze is random.
+    key = jnp.broadcast_to(jax.random.key(0), maze.shape)
+    jobs = Jobs(jax.tree.map(lambda leaf: leaf[maze], params), zs[policy], key)
+    return jax.jit(run)(jax.tree.map(jnp.asarray, subspace.acting), jobs)
 
 
 def tiles_of(suite: Suite) -> Tiles | None:
     """The grid that a suite's agents walk on, if it is one."""
     view = suite.env.view()
     return view.scene if view is not None and isinstance(view.scene, Tiles) else None
-
-
-def walk(suite: Suite, tiles: Tiles, network: MLP, params: Params) -> tuple[Array, Array, Array]:
-    """(visits (H, W), return, arrived) of one deterministic episode."""
-    env, distribution, key = suite.jax_env, distribution_of(suite.env.action), jax.random.key(0)
-    observation, state = env.reset(key, params)
-    visits = jnp.zeros(tiles.walls(params).shape, jnp.int32).at[tiles.start].set(1)
-
-    def going(carry: tuple[Array, ...]) -> Array:
-        return ~carry[-1] & (carry[0] < suite.horizon)
-
-    def step(carry: tuple[Any, ...]) -> tuple[Any, ...]:
-        time, observation, state, visits, total, _ = carry
-        action = distribution.greedy(network(observation))
-        observation, state, reward, arrived = env.step(key, state, action, params)
-        visits = visits.at[tiles.place(state)].add(1)
-        return time + 1, observation, state, visits, total + reward, arrived
-
-    first = (jnp.int32(0), observation, state, visits, jnp.zeros(()), jnp.zeros((), bool))
-    return jax.lax.while_loop(going, step, first)[3:]
 
 
 def shade_of(visits: np.ndarray) -> np.ndarray:

@@ -33,8 +33,8 @@ from typing import Any
 
 import jax
 
-from slackline.envs.api import Discrete
-from slackline.envs.host import HostEnv, RecordedEnv
+from slackline.envs.api import Discrete, Spaces
+from slackline.envs.host import RecordedEnv
 from slackline.errors import Damaged, SlacklineError, require_count
 from slackline.io.files import (
     TEMPORARY,
@@ -53,6 +53,7 @@ from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
+from slackline.store.checkpoint_names import FIELD_NAMES
 from slackline.store.record import (
     FORMAT,
     RECORD,
@@ -125,13 +126,17 @@ class RunConfig:
             )
         if isinstance(suite.env, RecordedEnv) and suite.env.may_run_in_jax:
             return
-        if isinstance(suite.env, HostEnv):
-            self._check_host(suite.env)
-        elif self.hyper.overlap:
+        if not suite.env.in_jax and self.hyper.block:
+            raise SlacklineError(
+                f"block is {self.hyper.block}; {suite.name} does not run in JAX, so it must be 0"
+            )
+        if suite.env.in_jax and self.hyper.overlap:
             raise SlacklineError(
                 f"overlap is true; {suite.name} runs in JAX, where everything is one program, so "
                 "it must be false"
             )
+        if suite.env.spaces.picture is not None:
+            self._check_pictures(suite.name, *suite.env.spaces.picture[:2])
 
     def check_settings(self) -> None:
         """Refuse what is wrong on any suite."""
@@ -161,29 +166,22 @@ class RunConfig:
                 f"{movement.opens:g} of the whole, so it must be at least {least:,}"
             )
 
-    def _check_host(self, env: HostEnv) -> None:
-        """What only environments outside JAX, and pictures, forbid."""
-        if self.hyper.block:
-            raise SlacklineError(
-                f"block is {self.hyper.block}; {env.name} does not run in JAX, so it must be 0"
-            )
-        if env.picture is None:
-            return
+    def _check_pictures(self, suite: str, height: int, width: int) -> None:
+        """Refuse what only pictures forbid."""
         if self.hyper.normalise_observation:
             raise SlacklineError(
-                f"normalise_observation is true; {env.name} shows pictures, whose bytes are only "
+                f"normalise_observation is true; {suite} shows pictures, whose bytes are only "
                 "divided by 255, so it must be false"
             )
         if self.hyper.layer_norm:
             raise SlacklineError(
-                f"layer_norm is true; {env.name} shows pictures, whose network has none, so it "
+                f"layer_norm is true; {suite} shows pictures, whose network has none, so it "
                 "must be false"
             )
-        height, width, _ = env.picture
         if height % self.hyper.patch or width % self.hyper.patch:
             raise SlacklineError(
                 f"patch is {self.hyper.patch}; it must divide the {height} × {width} pixels of "
-                f"{env.name}"
+                f"{suite}"
             )
 
     @property
@@ -368,12 +366,12 @@ class RunFolder:
         # With the fields that later versions added, so that equal suites compare equal.
         return spec_of(recorded(name, others[name], self.run_file)) if name in others else None
 
-    def _spaces(self) -> tuple[tuple[int, ...], Any] | None:
+    def _spaces(self) -> Spaces | None:
         """What the trained policies see and do, if they are there."""
         if not self.subspace_file.exists():
             return None
         first = load_subspaces(self.subspace_file)[0]
-        return first.observation_shape, first.action
+        return Spaces(first.observation_shape, first.action)
 
     def insist_on_same(self, suite: Suite) -> None:
         """Refuse to adapt to a suite that has the name of another one here: their scores would be
@@ -402,12 +400,14 @@ class RunFolder:
         values["provenance"] |= {"finished": _now(), "training_seconds": round(seconds, 2)}
         self._write(values)
 
-    def note_adaptation(self, shots: int, suite: Suite) -> None:
-        """Remember the command that last adapted to a suite with K shots, and a user's suite."""
+    def note_adaptation(self, shots: int, suite: Suite, adapter: str = "grid") -> None:
+        """Remember the command that last adapted to a suite with K shots (or by another adapter
+        with that many episodes), and a user's suite."""
         values, config, spec = self.read(), self.config(), spec_of(suite)
         commands = values["provenance"].setdefault("adaptations", {})
         elsewhere = "" if suite.name == config.suite else f" on {suite.name}"
-        commands[f"K = {shots}{elsewhere}"] = provenance()["command"]
+        how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {shots} episodes"
+        commands[how + elsewhere] = provenance()["command"]
         if spec is not None and self.spec(suite.name) is None:
             values["schema"] = SCHEMA
             values["suites"] = values.get("suites", {}) | {suite.name: spec}
@@ -428,7 +428,7 @@ class RunFolder:
         }
         path = self.kept_file if keep else self.checkpoint_file
         previous = None if keep else self.previous_file
-        write_tensors(path, to_tensors(state), header, previous=previous)
+        write_tensors(path, to_tensors(state, FIELD_NAMES), header, previous=previous)
 
     def has_checkpoint(self) -> bool:
         return self.checkpoint_file.exists() or self.previous_file.exists()
@@ -474,7 +474,7 @@ class RunFolder:
             raise SlacklineError(
                 f"{path}: is of iteration {iteration}; the run has {config.iterations}"
             )
-        return from_tensors(like, tensors, path), iteration, float(seconds)
+        return from_tensors(like, tensors, path, FIELD_NAMES), iteration, float(seconds)
 
     def subspaces(self) -> list[Subspace]:
         """The trained artefact, one subspace a seed."""
@@ -482,9 +482,9 @@ class RunFolder:
         insist_on_own(self.subspace_file, found[0].suite, self.config().suite)
         seeds = [subspace.seed for subspace in found]
         insist_on_seeds(self.subspace_file, seeds, self.config().seeds)
-        name, spaces = self.config().suite, (found[0].observation_shape, found[0].action)
+        name, spaces = self.config().suite, Spaces(found[0].observation_shape, found[0].action)
         home = known_suite(name, self.spec(name), self.path, spaces)
-        insist_on_fit(self.subspace_file, home, *spaces)
+        insist_on_fit(self.subspace_file, home, spaces)
         return [replace(subspace, home=home) for subspace in found]
 
     def append_progress(self, line: dict[str, Any]) -> None:

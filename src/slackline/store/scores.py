@@ -27,10 +27,18 @@ SCHEMA = pl.Schema(
         "z": pl.List(pl.Float32),
         "episode": pl.Int64,
         "return": pl.Float32,
+        "adapter": pl.String,
+        "default_return": pl.Float32,
     }
 )
 """`suite`: whose variations they are, which need not be the one trained on.
-`phase`: the episode helped to choose ("select") or measured the chosen one ("score")."""
+`shots`: K of the paper's grid; of other adapters the budget of episodes.
+`phase`: the episode helped to choose ("select") or measured the chosen one ("score").
+`adapter`: which one chose. `default_return`: what the default z returned on the same fresh episode,
+if it was played; null otherwise."""
+
+EARLIER = {"adapter": pl.lit("grid"), "default_return": pl.lit(None, pl.Float32)}
+"""Columns that tables of earlier versions lack, and what they mean there."""
 
 
 def read_scores(path: Path) -> pl.DataFrame:
@@ -43,16 +51,20 @@ def read_scores(path: Path) -> pl.DataFrame:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         reason = in_one_line(error)
         raise Damaged(f"{path}: is corrupt or not a parquet file ({reason})") from None
+    lacking = {name: value for name, value in EARLIER.items() if name not in table.columns}
+    table = table.with_columns(**lacking)
     if table.schema != SCHEMA:
         raise SlacklineError(f"{path}: is not a slackline score table (its columns differ)")
     return table
 
 
 def merge_scores(path: Path, new: pl.DataFrame) -> pl.DataFrame:
-    """Add rows to a run's table, replacing what it had for the same suite, variation and shots."""
+    """Add rows to a run's table, replacing what it had for the same suite, variation, shots and
+    adapter."""
     if path.exists():
         old = read_scores(path)
-        new = pl.concat([old.join(new, on=["suite", "variation", "shots"], how="anti"), new])
+        same = ["suite", "variation", "shots", "adapter"]
+        new = pl.concat([old.join(new, on=same, how="anti"), new])
     buffer = io.BytesIO()
     new.write_parquet(buffer, metadata={"slackline": BLANK})
     write_atomic(path, sealed(buffer.getvalue(), last=True))

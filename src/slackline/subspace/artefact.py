@@ -11,6 +11,7 @@ import numpy as np
 from slackline.arrays import jax, jnp, tree_map
 from slackline.envs.api import Continuous, Discrete
 from slackline.methods.method import Method
+from slackline.methods.training_returns import TrainingReturns
 from slackline.networks.impala import Impala, Network
 from slackline.networks.mlp import MLP, NormedMLP
 from slackline.networks.normaliser import Normaliser
@@ -34,6 +35,8 @@ class Subspace:
     """What observations were normalised by in training, if they were; frozen."""
     picture: tuple[int, int, int] | None = None
     """(H, W, C) of what is seen, if it is pictures."""
+    training: TrainingReturns | None = field(default=None, compare=False)
+    """What its policies return on the training environment; None: it was not measured."""
     spec: dict[str, Any] | None = field(default=None, compare=False)
     """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
     home: Any = field(default=None, compare=False)

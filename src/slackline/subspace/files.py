@@ -27,6 +27,7 @@ from slackline.io.files import check_format
 from slackline.io.tensors import read_tensors, write_tensors
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
+from slackline.methods.training_returns import TrainingReturns
 from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import RESIDUALS, Block, Convolution, Impala
 from slackline.networks.mlp import MLP, Layer, NormedMLP
@@ -59,6 +60,8 @@ def save_subspaces(path: Path, subspaces: list[Subspace]) -> None:
         header["layer_norm"] = True
     if first.spec is not None:
         header["spec"] = first.spec
+    if any(s.training is not None for s in subspaces):
+        header["training"] = [s.training.to_json() if s.training else None for s in subspaces]
     write_tensors(path, tensors, header)
 
 
@@ -144,6 +147,7 @@ def load_subspaces(path: Path) -> list[Subspace]:
         spec, picture = header.get("spec"), _picture(header.get("picture"))
         if not isinstance(spec, dict | None):
             raise ValueError(f"spec is {spec!r}")
+        training = _training(header.get("training"), len(seeds), found.latent.size)
         networks = _networks(_Tensors(path, tensors), picture, header.get("layer_norm", False))
         if picture is None:
             _check_fit(found, action, len(seeds), **networks)
@@ -156,7 +160,8 @@ def load_subspaces(path: Path) -> list[Subspace]:
 
     def one(i: int, seed: int) -> Subspace:
         own = {name: tree_map(lambda x: x[i], stacked) for name, stacked in networks.items()}
-        return Subspace(suite, found, seed, action, **own, picture=picture, spec=spec, where=path)
+        kept = {"picture": picture, "training": training[i], "spec": spec, "where": path}
+        return Subspace(suite, found, seed, action, **own, **kept)
 
     return [one(i, seed) for i, seed in enumerate(seeds)]
 
@@ -209,6 +214,14 @@ def _impala(tensors: _Tensors) -> Impala:
     num_shared = tensors.count("policy.shared", ".entry.weight")
     shared = tuple(block(f"policy.shared.{i}") for i in range(num_shared))
     return Impala(shared, block("policy.last"), _mlp(tensors, "policy.head"))
+
+
+def _training(values: Any, num_seeds: int, size: int) -> list[TrainingReturns | None]:
+    """The training returns of every seed; files of earlier versions have none."""
+    rows = [None] * num_seeds if values is None else values
+    if len(rows) != num_seeds:
+        raise ValueError(f"training has {len(rows)} rows for {num_seeds} seeds")
+    return [None if row is None else TrainingReturns.from_json(row, size) for row in rows]
 
 
 def _picture(size: Any) -> tuple[int, int, int] | None:

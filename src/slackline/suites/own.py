@@ -16,16 +16,19 @@ from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from slackline.envs.api import Continuous
 from slackline.envs.envpool import envpool
 from slackline.envs.gymnasium import describe, gymnasium
 from slackline.envs.host import HostEnv, HostParams
 from slackline.errors import SlacklineError, in_one_line, require_count, unknown
+from slackline.io.decode import decode
 from slackline.learn.hyper import Hyper
 from slackline.settings import assignment, query
 from slackline.suites.suite import Protocol, Suite, Variation
+
+T = TypeVar("T")
 
 DISCRETE = Hyper(
     algorithm="ppo",
@@ -186,6 +189,13 @@ class _File:
         except SlacklineError as error:
             raise SlacklineError(f"{self.path}: {error}") from error
 
+    def decoded(self, kind: type[T], table: Mapping[str, Any], base: T) -> T:
+        """`base` with the values of a table."""
+        try:
+            return decode(kind, table, base=base)
+        except SlacklineError as error:
+            raise SlacklineError(f"{self.path}: {error}") from None
+
     def only(self, table: Mapping[str, Any], known: set[str], where: str) -> None:
         for key in table:
             if key not in known:
@@ -208,8 +218,6 @@ def suite_file(path: Path) -> Suite:
     env = file.environment(values, file.take(values, "options", dict, default={}))
     suite = suite_of(env)
     given = {name: values[name] for name in counts & set(values)}
-    for name, value in given.items():
-        require_count(f"{name} in {path}", value, high=10**12)
     horizon = values.get("horizon", HORIZON)
     require_count(f"horizon in {path}", horizon)
     tables = file.take(values, "variation", list, default=[])
@@ -225,7 +233,7 @@ def suite_file(path: Path) -> Suite:
         horizon=horizon,
         variations=variations,
         hyper=_hyper(file, suite.hyper),
-        protocol=replace(PROTOCOL, **given),
+        protocol=file.decoded(Protocol, given, PROTOCOL),
     )
 
 
@@ -252,13 +260,7 @@ def _variation(file: _File, table: Any) -> Variation:
 def _hyper(file: _File, default: Hyper) -> Hyper:
     given = file.take(file.values, "hyper", dict, default={})
     file.only(given, {f.name for f in fields(Hyper)}, "hyper")
-    whole = {k: tuple(v) if isinstance(v, list) else v for k, v in given.items()}
-    for name, value in whole.items():
-        kind = type(getattr(default, name))
-        if kind in (bool, tuple) and not isinstance(value, kind):
-            needs = "true or false" if kind is bool else "a list of widths"
-            raise SlacklineError(f"{file.path}: {name} is {value!r}; it must be {needs}")
-    hyper = replace(default, **whole)
+    hyper = file.decoded(Hyper, given, default)
     try:
         hyper.check()
     except SlacklineError as error:

@@ -14,10 +14,11 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from slackline.envs.api import Continuous, Discrete, action_from_json, action_to_json
+from slackline.envs.api import Continuous, Discrete, Spaces, action_from_json, action_to_json
 from slackline.envs.gymnasium import gymnasium
 from slackline.envs.host import HostEnv, RecordedEnv
 from slackline.errors import NotNamed, SlacklineError, require_count
+from slackline.io.decode import decode
 from slackline.learn.hyper import hyper_from_json
 from slackline.subspace import Subspace
 from slackline.suites import builtin, is_own
@@ -31,7 +32,7 @@ from slackline.suites.own import (
     insist_on_names,
     parsed,
 )
-from slackline.suites.suite import Protocol, Suite, Variation, insist_on_spaces
+from slackline.suites.suite import MOST, Protocol, Suite, Variation, insist_on_spaces
 
 Spec = dict[str, Any]
 
@@ -117,9 +118,8 @@ def _recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
 
     variations = tuple(map(variation, tables))
     insist_on_names([v.name for v in variations])
-    protocol, hyper = Protocol(**spec["protocol"]), hyper_from_json(spec["hyper"])
-    for field, value in (asdict(protocol) | {"horizon": spec["horizon"]}).items():
-        require_count(field, value, high=10**12)
+    protocol, hyper = decode(Protocol, spec["protocol"]), hyper_from_json(spec["hyper"])
+    require_count("horizon", spec["horizon"], high=MOST)
     hyper.check()
     if spec["digits"] is not None:
         require_count("digits", spec["digits"], low=0, high=12)
@@ -140,11 +140,11 @@ def _recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
 def recorded_by_name(
     name: str,
     where: str | Path,
-    spaces: tuple[tuple[int, ...], Discrete | Continuous] | None = None,
+    spaces: Spaces | None = None,
 ) -> Suite:
     """What is known of a user's suite where an earlier version kept no more than its name. The
     spaces are those of the trained policies, if these are there."""
-    shape, action = spaces or ((0,), Discrete(0))
+    shape, action = spaces or Spaces((0,), Discrete(0))
     is_file = name.endswith(".toml")
     refusal = _file_refusal(where, name) if is_file else _refusal(where, [name])
     env = _env(_text(name), None if is_file else name, shape, action, refusal)
@@ -192,7 +192,7 @@ def known_suite(
     name: str,
     spec: Mapping[str, Any] | None,
     where: str | Path,
-    spaces: tuple[tuple[int, ...], Discrete | Continuous] | None = None,
+    spaces: Spaces | None = None,
 ) -> Suite:
     """The suite that a file speaks of: one of slackline's own, or what the file says of it."""
     if spec is not None:
@@ -204,21 +204,19 @@ def home_of(subspace: Subspace) -> Suite:
     """The suite a subspace was trained on."""
     if subspace.home is not None:
         return subspace.home
-    where, spaces = subspace.where or "FILE", (subspace.observation_shape, subspace.action)
+    where = subspace.where or "FILE"
+    spaces = Spaces(subspace.observation_shape, subspace.action)
     home = known_suite(subspace.suite, subspace.spec, where, spaces)
-    insist_on_fit(where, home, *spaces)
+    insist_on_fit(where, home, spaces)
     return home
 
 
-def insist_on_fit(
-    path: str | Path, suite: Suite, shape: tuple[int, ...], action: Discrete | Continuous
-) -> None:
+def insist_on_fit(path: str | Path, suite: Suite, spaces: Spaces) -> None:
     """Refuse policies that cannot have been trained on the suite that a file names."""
-    env = suite.env
-    if (env.observation_shape, env.action) != (shape, action):
+    if (needs := suite.env.spaces) != spaces:
         raise SlacklineError(
-            f"{path}: its policies see {shape} and do {action}; on {suite.name} "
-            f"they would have to see {env.observation_shape} and do {env.action}"
+            f"{path}: its policies see {spaces.observation} and do {spaces.action}; on "
+            f"{suite.name} they would have to see {needs.observation} and do {needs.action}"
         )
 
 
@@ -278,7 +276,7 @@ def named_again(suite: Suite, given: Sequence[Any], where: str | Path) -> Suite:
         raise _refusal(where, words, [*by_word])
     made = {word: _made(word, each) for word, each in by_word.items()}
     for word, env in made.items():
-        insist_on_spaces(word, env, suite.name, suite.env)
+        insist_on_spaces(word, env.spaces, suite.name, suite.env.spaces)
     variations = [
         replace(another(made[v.env.word], v.name), description=v.description)
         if isinstance(v.env, RecordedEnv) and v.env.word

@@ -12,9 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from slackline.envs.api import Env, Params
-from slackline.envs.host import HostEnv, RecordedEnv
+from slackline.envs.api import Env, Params, Spaces
+from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, unknown
+from slackline.io.decode import count
 from slackline.learn.hyper import Hyper
 
 
@@ -45,17 +46,20 @@ def setting(name: str, **changes: float) -> Variation:
     return Variation(name, words, lambda params: params._replace(**changes))
 
 
+MOST = 10**12
+
+
 @dataclass(frozen=True)
 class Protocol:
     """How much to train and how to adapt."""
 
-    steps: int
+    steps: int = count(high=MOST)
     """Environment steps per seed."""
-    shots: int = 10
+    shots: int = count(10, high=MOST)
     """K: how many values of z are tried."""
-    episodes: int = 10
+    episodes: int = count(10, high=MOST)
     """Selection episodes for each of them."""
-    score_episodes: int = 100
+    score_episodes: int = count(100, high=MOST)
     """Fresh episodes for the final score of the chosen one."""
 
 
@@ -104,13 +108,7 @@ class Suite:
     @property
     def jax_env(self) -> Env:
         """The environment, for those who must trace it."""
-        if isinstance(self.env, RecordedEnv) and self.env.may_run_in_jax:
-            raise self.env.refusal
-        if isinstance(self.env, HostEnv):
-            raise SlacklineError(
-                f"{self.name} does not run in JAX; it can be trained on and adapted to, no more"
-            )
-        return self.env
+        return self.env.for_jax(self.name)
 
     @property
     def train_task(self) -> TrainTask:
@@ -152,13 +150,12 @@ class Suite:
         return {v.name: v for v in (*self.variations, *self.extras, TRAIN)}
 
 
-def insist_on_spaces(name: str, env: Env | HostEnv, trained_on: str, home: Env | HostEnv) -> None:
+def insist_on_spaces(name: str, spaces: Spaces, trained_on: str, home: Spaces) -> None:
     """Refuse an environment that the policies trained on another one cannot act in."""
-    for what in ("observation_shape", "action"):
-        has, needs = getattr(env, what), getattr(home, what)
+    for what, has, needs in zip(("observation shape", "action"), spaces, home, strict=True):
         if has != needs:
             raise SlacklineError(
-                f"{name}: its {what.replace('_', ' ')} is {has}, and the policies were trained on "
+                f"{name}: its {what} is {has}, and the policies were trained on "
                 f"{trained_on} with {needs}"
             )
 

@@ -13,7 +13,7 @@ from slackline.errors import require_count
 from slackline.subspace import Subspace
 from slackline.suites.recorded import home_of
 from slackline.suites.suite import TRAIN, Variation
-from slackline.watch.rollout import Episodes, run_episodes
+from slackline.watch.episodes import Episodes, run_episodes
 from slackline.watch.scenes import SKY, Painter, Picture, Shape, mix, painter_of
 
 ENDED = 0.5

@@ -1,4 +1,4 @@
-"""Collecting, with an environment that counts: nothing lost, nothing doubled, nothing stale."""
+"""Taking steps, with an environment that counts: nothing lost, nothing doubled, nothing stale."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from probes import Counting
 
-from slackline.learn.collect import Episodes, Running, collect, start
 from slackline.methods.latent import Interval
+from slackline.rollout import CompiledRunner, Running, Totals
 from slackline.types import Array, Transition
 
 NUM_ENVS, NUM_STEPS, HORIZON = 5, 40, 4
@@ -25,29 +25,20 @@ def act(noise: Array, observation: Array, z: Array) -> tuple[Array, Array, Array
     return shown, jnp.zeros(observation.shape[0], jnp.int32), noise
 
 
-run = jax.jit(
-    partial(
-        collect,
-        act=act,
-        env=ENV,
-        params=ENV.default_params(),
-        latent=LATENT,
-        noise=NOISE,
-        horizon=HORIZON,
-    )
-)
+RUNNER = CompiledRunner(ENV, HORIZON)
+run = jax.jit(partial(RUNNER.steps, act=act, draw_z=LATENT.sample, noise=NOISE))
 
 
 @pytest.fixture(scope="module")
-def collected() -> tuple[Running, Running, Transition, Episodes]:
+def collected() -> tuple[Running, Running, Transition, Totals]:
     """(before, after, steps, episodes)"""
-    before = start(jax.random.key(0), ENV, ENV.default_params(), LATENT, NUM_ENVS)
+    before = RUNNER.start(jax.random.key(0), LATENT.sample, NUM_ENVS)
     after, steps, episodes = run(jax.random.key(1), before)
     return jax.tree.map(np.asarray, (before, after, steps, episodes))
 
 
 def test_start_is_fresh() -> None:
-    running = start(jax.random.key(0), ENV, ENV.default_params(), LATENT, NUM_ENVS)
+    running = RUNNER.start(jax.random.key(0), LATENT.sample, NUM_ENVS)
     np.testing.assert_array_equal(running.elapsed, np.zeros(NUM_ENVS))
     np.testing.assert_array_equal(running.episode_return, np.zeros(NUM_ENVS))
     assert len(np.unique(running.observation[:, 0])) == NUM_ENVS
@@ -55,7 +46,7 @@ def test_start_is_fresh() -> None:
 
 
 def test_counts_go_up_by_one_and_start_again_after_an_end(
-    collected: tuple[Running, Running, Transition, Episodes],
+    collected: tuple[Running, Running, Transition, Totals],
 ) -> None:
     before, after, steps, _ = collected
     count = steps.observation[..., 1]
@@ -69,7 +60,7 @@ def test_counts_go_up_by_one_and_start_again_after_an_end(
 
 
 def test_final_observation_belongs_to_the_episode_that_ended(
-    collected: tuple[Running, Running, Transition, Episodes],
+    collected: tuple[Running, Running, Transition, Totals],
 ) -> None:
     _, after, steps, _ = collected
     tag, done = steps.observation[..., 0], steps.terminated | steps.truncated
@@ -79,7 +70,7 @@ def test_final_observation_belongs_to_the_episode_that_ended(
 
 
 def test_z_is_constant_within_an_episode_and_drawn_anew_for_the_next(
-    collected: tuple[Running, Running, Transition, Episodes],
+    collected: tuple[Running, Running, Transition, Totals],
 ) -> None:
     before, after, steps, _ = collected
     z, done = steps.z[..., 0], steps.terminated | steps.truncated
@@ -90,7 +81,7 @@ def test_z_is_constant_within_an_episode_and_drawn_anew_for_the_next(
 
 
 def test_policy_is_shown_what_is_stored(
-    collected: tuple[Running, Running, Transition, Episodes],
+    collected: tuple[Running, Running, Transition, Totals],
 ) -> None:
     _, _, steps, _ = collected
     shown = np.concatenate([steps.observation, steps.z], axis=-1)
@@ -99,7 +90,7 @@ def test_policy_is_shown_what_is_stored(
 
 
 def test_terminated_and_truncated_are_told_apart(
-    collected: tuple[Running, Running, Transition, Episodes],
+    collected: tuple[Running, Running, Transition, Totals],
 ) -> None:
     """Lengths of 1 … 6 against a horizon of 4: an end at the horizon itself is a termination."""
     _, _, steps, _ = collected
@@ -113,7 +104,7 @@ def test_terminated_and_truncated_are_told_apart(
     assert steps.truncated.sum() > 3
 
 
-def test_episode_sums(collected: tuple[Running, Running, Transition, Episodes]) -> None:
+def test_episode_sums(collected: tuple[Running, Running, Transition, Totals]) -> None:
     _, after, steps, episodes = collected
     done = steps.terminated | steps.truncated
     length = steps.next_observation[..., 1][done]
@@ -128,7 +119,7 @@ def test_episode_sums(collected: tuple[Running, Running, Transition, Episodes]) 
 
 
 def test_an_episode_goes_on_across_two_calls(
-    collected: tuple[Running, Running, Transition, Episodes],
+    collected: tuple[Running, Running, Transition, Totals],
 ) -> None:
     _, middle, _, first = collected
     after, steps, second = jax.tree.map(
@@ -142,7 +133,7 @@ def test_an_episode_goes_on_across_two_calls(
 
 
 def test_environments_are_independent(
-    collected: tuple[Running, Running, Transition, Episodes],
+    collected: tuple[Running, Running, Transition, Totals],
 ) -> None:
     _, _, steps, _ = collected
     done = steps.terminated | steps.truncated

@@ -20,11 +20,11 @@ from probes import (
     Tabular,
 )
 
-from slackline.adapt.episodes import episode_returns
 from slackline.envs.api import Env
 from slackline.envs.cartpole import CartPole
 from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP, Layer, init_mlp
+from slackline.rollout import CompiledRunner, Jobs
 from slackline.suites import suite as find_suite
 
 
@@ -38,10 +38,10 @@ def played(env: Env, horizon: int, policy: MLP, params: Any, keys: jax.Array) ->
     distribution, num = distribution_of(env.action), keys.shape[0]
     same = jax.tree.map(lambda x: jnp.broadcast_to(x, (num, *jnp.shape(x))), params)
 
-    def act(observation: jax.Array) -> jax.Array:
+    def act(observation: jax.Array, z: jax.Array) -> jax.Array:
         return distribution.greedy(policy(observation))
 
-    return episode_returns(env, horizon, act, same, keys)
+    return CompiledRunner(env, horizon).episodes(act, Jobs(same, jnp.zeros((num, 1)), keys)).returns
 
 
 IDLE = saying([0.0, 0.0], 2)

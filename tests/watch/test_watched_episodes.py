@@ -11,51 +11,53 @@ import pytest
 
 import slackline as sl
 from slackline.envs.cartpole import CartPole, CartPoleState
+from slackline.rollout import CompiledRunner, Film, Fixed, Jobs, Played
 from slackline.suites import suite
-from slackline.watch.rollout import Episodes, roll_out, run_episodes
+from slackline.watch.episodes import Episodes, episodes_of, run_episodes
 
 HORIZON = 60
 
 
 @pytest.fixture(scope="module")
-def rolled() -> tuple[CartPoleState, np.ndarray, np.ndarray]:
+def filmed() -> Episodes:
     """Two policies: one always pushes to the right, the other to the left."""
-    params = CartPole().default_params()
-    sides = jnp.array([1, 0])
-    key = jax.random.key(3)
-    found = jax.jit(lambda: roll_out(CartPole(), HORIZON, 2, lambda _: sides, params, key))()
-    return jax.tree.map(np.asarray, found)
+    runner = CompiledRunner(Fixed(CartPole(), CartPole().default_params()), HORIZON)
+    sides, keys = jnp.array([[1], [0]]), jnp.broadcast_to(jax.random.key(3), 2)
+
+    def run() -> Played:
+        return runner.episodes(lambda _, z: z[:, 0], Jobs((), sides, keys), Film(HORIZON))
+
+    return episodes_of(jax.jit(run)())
 
 
-def test_all_policies_start_alike_and_part(rolled) -> None:
-    states, rewards, ended = rolled
+def test_all_policies_start_alike_and_part(filmed: Episodes) -> None:
+    states = filmed.states
     assert states.angle.shape == (HORIZON + 1, 2)
-    assert rewards.shape == ended.shape == (HORIZON, 2)
+    assert filmed.rewards.shape == (HORIZON, 2)
     for leaf in states:
         assert leaf[0, 0] == leaf[0, 1]
     assert states.velocity[5, 0] > 0 > states.velocity[5, 1]
 
 
-def test_states_are_those_of_the_environment_step_by_step(rolled) -> None:
-    states, _, ended = rolled
+def test_states_are_those_of_the_environment_step_by_step(filmed: Episodes) -> None:
+    states, length = filmed.states, int(filmed.lengths[0])
     env = CartPole()
     params = env.default_params()
     state = jax.tree.map(lambda leaf: leaf[0, 0], states)
-    for time in range(int(ended[:, 0].argmax()) + 1):
+    for time in range(length):
         _, state, _, over = env.step(jax.random.key(0), state, jnp.int32(1), params)
         for ours, theirs in zip(states, state, strict=True):
             np.testing.assert_allclose(ours[time + 1, 0], theirs, rtol=1e-5, atol=1e-6)
-        assert bool(over) == ended[time, 0]
+        assert bool(over) == (time == length - 1)
 
 
-def test_nothing_moves_and_nothing_is_earned_after_the_end(rolled) -> None:
-    states, rewards, ended = rolled
+def test_nothing_moves_and_nothing_is_earned_after_the_end(filmed: Episodes) -> None:
     for k in range(2):
-        length = int(ended[:, k].argmax()) + 1
+        length = int(filmed.lengths[k])
         assert 5 < length < 20
-        assert rewards[:, k].sum() == length
-        assert ended[length - 1 :, k].all()
-        for leaf in states:
+        assert filmed.rewards[:, k].sum() == length
+        assert filmed.terminated[k]
+        for leaf in filmed.states:
             assert (leaf[length:, k] == leaf[length, k]).all()
 
 

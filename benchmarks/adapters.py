@@ -1,0 +1,220 @@
+"""Which adapter chooses best? Replays of adapters on tables of returns, by budget of episodes.
+
+    python benchmarks/adapters.py sample runs/line cartpole.npz --points 33 --episodes 40
+    python benchmarks/adapters.py replay cartpole.npz results/dev/narrow/ant-fan --out found.json
+
+A table has the returns of many episodes for every seed, variation and z; it is sampled from a run,
+or made of the selection episodes that a run's score table has. An adapter then asks for z's and is
+told episodes of the nearest z in the table, drawn with replacement from one half of them; what it
+chooses is scored on the other half. The oracle is the z that is best on all of the first half. For
+every adapter and budget: the mean score, its regret (the oracle's score less that), both with the
+standard error over seeds and variations, and the worst episode met on the way.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from slackline.adapt.adapter import Adapter, State
+from slackline.adapt.catalogue import ADAPTERS, adapter_named
+from slackline.methods.latent import Latent, Simplex
+from slackline.methods.training_returns import TrainingReturns
+
+BUDGETS = (5, 10, 20, 50, 100)
+ANYTIME = ("nested", "bayes", "safe")
+"""Their asks do not depend on the budget: one replay answers for all of them."""
+ONE_BY_ONE = 20
+"""Episodes that are asked for one by one."""
+MEASURED = 9
+"""z's of the table that training returns are known of, as for a trained line."""
+
+
+class Table(NamedTuple):
+    """Returns by seed S, variation V (the first is the training environment), z K, episode M."""
+
+    name: str
+    z: np.ndarray
+    """(K, size)"""
+    returns: np.ndarray
+    """(S, V, K, M)"""
+
+
+class Cell(NamedTuple):
+    """One seed on one variation, its episodes split in two."""
+
+    z: np.ndarray
+    told: np.ndarray
+    """(K, M / 2)"""
+    scores: np.ndarray
+    """Mean of the other half, (K,)."""
+    prior: TrainingReturns | None
+
+    def nearest(self, z: np.ndarray) -> int:
+        return int(np.argmin(np.square(self.z - z).sum(axis=-1)))
+
+
+def sample(run: Path, out: Path, points: int, episodes: int, seeds: int, suite: str | None) -> None:
+    """Play every z on every variation and keep the returns."""
+    import slackline as sl
+    from slackline.adapt.kshot import suite_for
+    from slackline.store.run import RunFolder
+    from slackline.suites.suite import TRAIN
+
+    subspaces = RunFolder(run).subspaces()[:seeds]
+    played = suite_for(subspaces[0], suite)
+    found = sl.adapt_many(subspaces, (TRAIN, *played.variations), points, episodes, 1, suite=played)
+    name = f"{played.name}, {subspaces[0].method.name}"
+    np.savez_compressed(out, name=name, z=found.candidates, returns=found.returns)
+
+
+def table_of(path: Path) -> Table:
+    """A sampled table, or the selection episodes that a run folder has."""
+    if path.suffix == ".npz":
+        kept = np.load(path)
+        return Table(str(kept["name"]), kept["z"], kept["returns"].astype(float))
+    from slackline.bench.measured import selection_returns
+    from slackline.store.scores import read_scores
+    from slackline.suites.suite import TRAIN
+
+    scores = read_scores(path / "scores.parquet").filter(adapter="grid")
+    scores = scores.filter(shots=scores["shots"].max())
+    names = sorted(set(scores["variation"]) - {TRAIN.name})
+    first = scores.filter(phase="select").sort("candidate").unique("candidate", maintain_order=True)
+    z = np.array(first["z"].to_list(), np.float32)
+    name = f"{scores['suite'][0]}, {scores['method'][0]} ({path.parent.name})"
+    return Table(name, z, selection_returns(scores, [TRAIN.name, *names]))
+
+
+def cells(table: Table, repeats: int) -> Iterator[Cell]:
+    """Every seed and variation, with `repeats` splits of its episodes."""
+    num_seeds, num_variations, num_z, num_episodes = table.returns.shape
+    known = np.unique(np.round(np.linspace(0, num_z - 1, MEASURED)).astype(int))
+    if table.z.shape[1] > 2:
+        known = np.arange(min(num_z, 3 * MEASURED))
+    for s, v, r in np.ndindex(num_seeds, num_variations - 1, repeats):
+        prior = TrainingReturns.of(table.z[known], table.returns[s, 0, known, :10])
+        order = np.random.default_rng([s, v, r]).permutation(num_episodes)
+        one, other = order[: num_episodes // 2], order[num_episodes // 2 :]
+        returns = table.returns[s, v + 1]
+        yield Cell(table.z, returns[:, one], returns[:, other].mean(axis=1), prior)
+
+
+def replayed(
+    adapter: Adapter, latent: Latent, cell: Cell, budgets: tuple[int, ...], seed: int
+) -> list[tuple[float, float]]:
+    """(score of the choice, worst episode met) at each budget."""
+    generator = np.random.default_rng(seed)
+    state: State = adapter.init(latent, budgets[-1], cell.prior)
+    found = []
+    while state.remaining:
+        spent = len(state.asked)
+        # One by one at first, then five at once, as in a simulation with a budget of 100.
+        state, z = adapter.ask(state, 1 if spent < ONE_BY_ONE else 5)
+        told = [generator.choice(cell.told[cell.nearest(one)]) for one in z]
+        state = adapter.tell(state, z, np.array(told))
+        if len(state.asked) in budgets:
+            choice = adapter.best(state).z
+            found.append((cell.scores[cell.nearest(choice)], state.returns.min()))
+    return found
+
+
+def replay(table: Table, names: list[str], repeats: int) -> dict[str, Any]:
+    """What every adapter scores at every budget, on average over seeds and variations."""
+    latent = Simplex(table.z.shape[1])
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    default, oracle = [], []
+    for i, cell in enumerate(cells(table, repeats)):
+        assert cell.prior is not None
+        default.append(cell.scores[cell.nearest(cell.prior.default)])
+        oracle.append(cell.scores[cell.told.mean(axis=1).argmax()])
+        for name in names:
+            trained = float(cell.prior.mean.max())
+            options = {"floor": trained - 0.5 * abs(trained)} if name == "safe" else {}
+            adapter = adapter_named(name, **options)
+            each = [BUDGETS] if name in ANYTIME else [(budget,) for budget in BUDGETS]
+            found[name].append([x for b in each for x in replayed(adapter, latent, cell, b, i)])
+    return {
+        "table": table.name,
+        "seeds x variations x z x episodes": list(table.returns.shape),
+        "default": _mean(np.array(default)),
+        "oracle": _mean(np.array(oracle)),
+        "adapters": {
+            name: _by_budget(np.array(rows), np.array(default), np.array(oracle))
+            for name, rows in found.items()
+        },
+    }
+
+
+def _by_budget(rows: np.ndarray, default: np.ndarray, oracle: np.ndarray) -> dict[str, Any]:
+    """Of (score, worst episode) by cell and budget (C, B, 2)."""
+    return {
+        str(budget): {
+            "score": _mean(rows[:, b, 0]),
+            "gain": _mean(rows[:, b, 0] - default),
+            "regret": _mean(oracle - rows[:, b, 0]),
+            "worst episode": _mean(rows[:, b, 1])[0],
+        }
+        for b, budget in enumerate(BUDGETS)
+    }
+
+
+def _mean(values: np.ndarray) -> list[float]:
+    """[mean, standard error]"""
+    error = values.std(ddof=1) / np.sqrt(len(values))
+    return [float(f"{values.mean():.5g}"), float(f"{error:.2g}")]
+
+
+def shown(found: dict[str, Any]) -> str:
+    """One table in Markdown: the gain over the default z by adapter and budget."""
+    default, oracle = found["default"][0], found["oracle"][0]
+    lines = [
+        f"**{found['table']}** default z {default:.5g}, oracle {oracle:.5g}",
+        "",
+        "| adapter | " + " | ".join(map(str, BUDGETS)) + " | worst episode (20) |",
+        "|---|" + "---:|" * (len(BUDGETS) + 1),
+    ]
+    for name, rows in found["adapters"].items():
+        gains = [rows[str(b)]["gain"] for b in BUDGETS]
+        words = [f"{gain:+.3g} ± {error:.2g}" for gain, error in gains]
+        worst = f"{rows['20']['worst episode']:.4g}"
+        lines.append(f"| `{name}` | " + " | ".join([*words, worst]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    raw = argparse.RawTextHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=raw)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    sampling = verbs.add_parser("sample")
+    sampling.add_argument("run", type=Path)
+    sampling.add_argument("out", type=Path)
+    for name, value in (("points", 33), ("episodes", 40), ("seeds", 8)):
+        sampling.add_argument(f"--{name}", type=int, default=value)
+    sampling.add_argument("--suite")
+    replaying = verbs.add_parser("replay")
+    replaying.add_argument("tables", type=Path, nargs="+")
+    replaying.add_argument("--out", type=Path)
+    replaying.add_argument("--repeats", type=int, default=2)
+    replaying.add_argument("--adapters", nargs="+", default=list(ADAPTERS))
+    chosen = parser.parse_args()
+    if chosen.verb == "sample":
+        sample(chosen.run, chosen.out, chosen.points, chosen.episodes, chosen.seeds, chosen.suite)
+        return
+    results = []
+    for path in chosen.tables:
+        begun = time.process_time()
+        results.append(replay(table_of(path), chosen.adapters, chosen.repeats))
+        print(shown(results[-1]), f"({time.process_time() - begun:.0f} s)\n", flush=True)
+    if chosen.out is not None:
+        chosen.out.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The adapters, one line each. A new one is a file in this folder and a new line here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from slackline.adapt.adapter import MAX_CANDIDATES, Adapter
+from slackline.adapt.bayes import Bayes
+from slackline.adapt.grid import Grid
+from slackline.adapt.halving import Halving
+from slackline.adapt.nested import Nested
+from slackline.adapt.safe import Safe
+from slackline.errors import SlacklineError, require_count, unknown
+
+if TYPE_CHECKING:
+    from slackline.methods.latent import Latent
+
+ADAPTERS: dict[str, type[Adapter]] = {a.name: a for a in (Grid, Nested, Halving, Bayes, Safe)}
+
+PAPER = Grid.name
+"""What tables that compare with the paper are made with."""
+
+DEFAULT = Bayes.name
+"""What is used where none is named."""
+
+BUDGET = 20
+"""Episodes, where no budget is given."""
+
+
+@dataclass(frozen=True)
+class Spending:
+    """An adapter and what it may spend."""
+
+    adapter: Adapter
+    budget: int
+    """Episodes for each seed and changed environment."""
+
+    @property
+    def shots(self) -> int:
+        """What the score table files it under: K for the paper's grid, else the budget."""
+        return self.adapter.shots if isinstance(self.adapter, Grid) else self.budget
+
+
+def spending(
+    latent: Latent,
+    name: str | None = None,
+    budget: int | None = None,
+    shots: int | None = None,
+    episodes: int | None = None,
+    usual: tuple[int, int] = (10, 1),
+    **options: Any,
+) -> Spending:
+    """The adapter that is meant. `shots` and `episodes` are the paper's: without a name they mean
+    its grid, whose budget is their product; what is left out of them is `usual`."""
+    paper = shots is not None or episodes is not None
+    name = name or (PAPER if paper else DEFAULT)
+    if episodes is not None and (name != PAPER or budget is not None):
+        raise SlacklineError(
+            f"episodes is {episodes}, an option of the grid without a budget; "
+            f"adapter {name!r} takes a budget of episodes instead"
+        )
+    if name == PAPER:
+        options["shots"] = usual[0] if shots is None else shots
+    elif shots is not None:
+        options["shots"] = shots
+    adapter = adapter_named(name, **options)
+    if budget is None and isinstance(adapter, Grid):
+        each = usual[1] if episodes is None else episodes
+        require_count("episodes", each, high=MAX_CANDIDATES)
+        return Spending(adapter, len(latent.candidates(adapter.shots)) * each)
+    budget = BUDGET if budget is None else budget
+    require_count("budget", budget, high=MAX_CANDIDATES)
+    return Spending(adapter, budget)
+
+
+def adapter_named(name: str, **options: Any) -> Adapter:
+    """The adapter called `name`, with its options."""
+    if name not in ADAPTERS:
+        raise unknown("adapter", str(name), ADAPTERS)
+    kind: Any = ADAPTERS[name]
+    known = [field.name for field in fields(kind)]
+    for option in options:
+        if option not in known:
+            has = ", ".join(known) or "none"
+            raise SlacklineError(f"adapter {name!r} has no option {option!r} (it has: {has})")
+    return kind(**options)

@@ -1,0 +1,65 @@
+"""Which program trains on which environments, and the loop that advances it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import jax
+
+from slackline.learn.host import HostProgram
+from slackline.learn.hyper import Hyper
+from slackline.learn.learner import Learner, TrainState
+from slackline.learn.program import Program, Progress
+
+
+class Trainer(Protocol):
+    """Initialises and advances all copies of a learner, whatever steps their environments."""
+
+    def init(self) -> TrainState: ...
+
+    def shapes(self) -> TrainState:
+        """The train state's shapes and types, without computing it."""
+        ...
+
+    def place(self, state: TrainState) -> TrainState:
+        """A state from elsewhere (a file), laid out on the devices."""
+        ...
+
+    def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]: ...
+
+    def close(self) -> None:
+        """Give back environments that are open."""
+        ...
+
+
+STRIDES = 200
+"""A training reports its progress this many times."""
+
+
+def strides(
+    program: Trainer, state: TrainState, done: int, iterations: int, pause: int = 0
+) -> Iterator[tuple[TrainState, int, Progress]]:
+    """Train until `iterations` are done; (state, how many are, what the last ones showed) on the
+    way, stride by stride; one of them ends at `pause`."""
+    stride = math.ceil(iterations / STRIDES)
+    while done < iterations:
+        now = min(stride, *(end - done for end in (pause, iterations) if end > done))
+        state, progress = program.advance(state, now)
+        jax.block_until_ready(state)
+        done += now
+        yield state, done, progress
+
+
+def trainer_of(
+    learner: Learner,
+    hyper: Hyper,
+    seeds: Sequence[int],
+    members: int = 1,
+    budget: float = math.inf,
+) -> Trainer:
+    """One compiled program for environments in JAX, a loop around a pool for those of a host: the
+    only place where training tells them apart."""
+    kind = Program if learner.env.in_jax else HostProgram
+    return kind(learner, hyper, seeds, members, budget)

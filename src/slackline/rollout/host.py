@@ -1,0 +1,228 @@
+"""The runner of environments outside JAX, in pools.
+
+Everything has one more leading axis than in `compiled.py`, the copy C: networks that act in one
+compiled call, and whose environments step in one pool. The libraries keep the time limits and do
+the resets (`envs/host.py`); a value that is not finite is refused by the pool, which names the
+environment and the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from slackline.envs.host import HostEnv, HostParams, Stepped, WatchedPool, open_pool
+from slackline.errors import SlacklineError
+from slackline.rollout.base import DrawZ, Greedy, Moment, Played, Recorder, Totals
+from slackline.types import Array, Transition
+
+LONGEST = 100_000
+"""Steps after which an episode counts as endless: an environment's own time limit may well be
+longer than the suite's horizon, which is for those that have none."""
+
+HostAct = Callable[[int, np.ndarray, np.ndarray, np.ndarray], tuple[Any, ...]]
+"""(number of the step, observations (C, N, ...), z (C, N, size), whether an episode begins (C, N))
+-> (z, with new ones where an episode begins, actions as they are stored, as the environment takes
+them, the former's log-probabilities, and values where the policy knows them)
+
+One compiled call does all of it, since every call costs as much as many small steps."""
+
+
+class HostJobs(NamedTuple):
+    """J episodes to play with each of C policies."""
+
+    params: HostParams
+    """Of every environment."""
+    z: np.ndarray
+    """(C, J, size)"""
+    seeds: np.ndarray
+    """(C, slots): of the environments that play them. Libraries seed an environment once, so that
+    episodes after the first of a slot continue its random numbers."""
+
+
+class HostRunning:
+    """C × N environments in mid-episode. Mutable, since so are they."""
+
+    def __init__(self, pool: WatchedPool, shape: tuple[int, int], z_size: int):
+        self.pool, self.shape = pool, shape
+        self.observation = self.by_copy(pool.reset())
+        self.z = np.zeros((*shape, z_size), np.float32)
+        self.fresh = np.ones(shape, bool)
+        """Where an episode begins, which needs a z of its own."""
+        self.episode_return = np.zeros(shape)
+        self.elapsed = np.zeros(shape, np.int64)
+
+    def step(self, env_action: np.ndarray) -> Stepped:
+        """Do the actions (C, N, ...); every field of the result is (C, N, ...)."""
+        did = self.pool.step(env_action.reshape(-1, *env_action.shape[2:]))
+        did = did._replace(**{name: self.by_copy(x) for name, x in did._asdict().items()})
+        self.observation, self.fresh = did.observation, did.terminated | did.truncated
+        self.episode_return += did.reward
+        self.elapsed += did.real
+        return did
+
+    def forget_ended(self) -> None:
+        """Begin to count anew where an episode ended."""
+        self.episode_return[self.fresh], self.elapsed[self.fresh] = 0.0, 0
+
+    def by_copy(self, x: np.ndarray) -> np.ndarray:
+        return x.reshape(*self.shape, *x.shape[1:])
+
+    def close(self) -> None:
+        self.pool.close()
+
+
+@dataclass(frozen=True)
+class HostRunner:
+    """Plays `env`, whose episodes are cut after `horizon` steps if it has no limit of its own."""
+
+    env: HostEnv
+    horizon: int
+
+    @property
+    def shortest_limit(self) -> int:
+        """No episode is truncated before it has this many steps; of most nothing is known: 0."""
+        return self.env.shortest_limit
+
+    def start(self, key: Array, draw_z: DrawZ, num_envs: int) -> tuple[()]:
+        """Nothing: the environments cannot be part of a compiled state; `open` makes them."""
+        return ()
+
+    def open(self, seeds: np.ndarray, z_size: int, params: HostParams | None = None) -> HostRunning:
+        """Make an environment with each of the seeds (C, N) and reset it."""
+        params = self.env.default_params() if params is None else params
+        pool = open_pool(self.env, params, seeds.reshape(-1).tolist(), self.horizon)
+        try:
+            return HostRunning(pool, seeds.shape, z_size)  # type: ignore[arg-type]
+        except BaseException:
+            pool.close()
+            raise
+
+    def steps(self, running: HostRunning, act: HostAct, num: int) -> tuple[Transition, Totals]:
+        """Step every environment `num` times: (C, T, N, ...), and sums by copy, (C,)."""
+        rows = [self._step(running, act, t) for t in range(num)]
+        steps, ended = zip(*rows, strict=True)
+        totals = jax.tree.map(lambda *x: np.sum(x, axis=0), *ended)
+        return jax.tree.map(lambda *x: np.stack(x, axis=1), *steps), totals
+
+    def _step(self, running: HostRunning, act: HostAct, t: int) -> tuple[Transition, Totals]:
+        seen = running.observation
+        drawn = act(t, seen, running.z, running.fresh)
+        running.z, action, env_action, log_prob, *value = map(np.asarray, drawn)
+        did = running.step(env_action)
+        totals = totals_of(running)
+        running.forget_ended()
+        kept: Any = {
+            "observation": seen,
+            "z": running.z,
+            "action": action,
+            "log_prob": log_prob,
+            "reward": did.reward,
+            "terminated": did.terminated,
+            "truncated": did.truncated,
+            "next_observation": did.reached,
+            "real": did.real,
+            "value": value[0] if value else None,
+        }
+        return Transition(**kept), totals
+
+    def episodes(self, act: Greedy, jobs: HostJobs, recorder: Recorder | None = None) -> Played:
+        """Play every job to its end; slot b of a copy plays its jobs b, b + slots, and so on.
+
+        All that is played is (C, J, ...). A host keeps its states to itself, so that a recorder is
+        given observations only.
+        """
+        running = self.open(jobs.seeds, 0, jobs.params)
+        try:
+            return self._play_all(running, act, jobs, Notes(recorder))
+        finally:
+            running.close()
+
+    def _play_all(self, running: HostRunning, act: Greedy, jobs: HostJobs, notes: Notes) -> Played:
+        (num_copies, num_jobs, _), slots = jobs.z.shape, running.shape[1]
+        job = np.tile(np.arange(slots), (num_copies, 1))
+        rows = np.arange(num_copies)[:, None]
+        returns = np.full((num_copies, num_jobs), np.nan)
+        lengths, terminated = np.zeros(returns.shape, np.int64), np.zeros(returns.shape, bool)
+        notes.begin(running, np.ones(running.shape, bool))
+        while (job < num_jobs).any():
+            z = jobs.z[rows, np.minimum(job, num_jobs - 1)]
+            did = running.step(np.asarray(act(running.observation, z)))
+            notes.add(running, did)
+            for c, b in np.argwhere(running.fresh).tolist():
+                if (own := int(job[c, b])) < num_jobs:
+                    returns[c, own] = running.episode_return[c, b]
+                    lengths[c, own] = running.elapsed[c, b]
+                    terminated[c, own] = did.terminated[c, b]
+                    notes.keep(c, own, b)
+                job[c, b] += slots
+            running.forget_ended()
+            # Where a library resets in a step of its own, the episode begins after that step.
+            notes.begin(running, running.fresh | ~did.real)
+            self._insist_on_an_end(running, job < num_jobs)
+        return Played(returns, lengths, terminated, notes.all_of(*returns.shape))
+
+    def _insist_on_an_end(self, running: HostRunning, needed: np.ndarray) -> None:
+        longest = max(self.horizon, LONGEST)
+        if (running.elapsed[needed] > longest).any():
+            raise SlacklineError(
+                f"{self.env.name}: an episode has not ended after {longest:,} steps; give the "
+                "environment a time limit"
+            )
+
+
+class Notes:
+    """What a recorder keeps of the episodes of a pool; nothing without one."""
+
+    def __init__(self, recorder: Recorder | None):
+        self._recorder = recorder
+        self._add = None if recorder is None else jax.jit(recorder.add)
+        self._open: dict[tuple[int, int], Any] = {}
+        """By copy and slot: the record of the episode in hand."""
+        self._kept: dict[tuple[int, int], Any] = {}
+        """By copy and job: whole ones."""
+
+    def begin(self, running: HostRunning, where: np.ndarray) -> None:
+        if self._recorder is None:
+            return
+        for c, b in np.argwhere(where).tolist():
+            self._open[c, b] = self._recorder.begin((), running.observation[c, b])
+
+    def add(self, running: HostRunning, did: Stepped) -> None:
+        if self._add is None:
+            return
+        for c, b in np.argwhere(did.real).tolist():
+            time: Any = np.int32(running.elapsed[c, b] - 1)
+            going: Any = np.bool_(True)
+            moment = Moment(time, (), did.reached[c, b], did.reward[c, b], going)
+            self._open[c, b] = self._add(self._open[c, b], moment)
+
+    def keep(self, copy: int, job: int, slot: int) -> None:
+        if self._recorder is not None:
+            self._kept[copy, job] = self._open[copy, slot]
+
+    def all_of(self, num_copies: int, num_jobs: int) -> Any:
+        """Stacked as the returns are, (C, J, ...)."""
+        if self._recorder is None:
+            return ()
+        rows = [
+            jax.tree.map(lambda *x: np.stack(x), *(self._kept[c, j] for j in range(num_jobs)))
+            for c in range(num_copies)
+        ]
+        return jax.tree.map(lambda *x: np.stack(x), *rows)
+
+
+def totals_of(running: HostRunning) -> Totals:
+    """By copy, of the episodes that the last step ended."""
+    done = running.fresh
+    sums: Any = (
+        np.sum(done, axis=1),
+        np.sum(running.episode_return, axis=1, where=done),
+        np.sum(running.elapsed, axis=1, where=done),
+        np.ones(running.shape[0], np.int64),  # what is unsound was refused by the pool
+    )
+    return Totals(*sums)
