@@ -19,8 +19,8 @@ import slackline as sl
 from slackline.io.checksum import is_whole
 from slackline.io.files import read_json
 from slackline.io.lock import locked
+from slackline.learn.programs import STRIDES
 from slackline.store.run import RunFolder, _checked_line, _parsed_line
-from slackline.training import STRIDES
 
 REPETITIONS = 25
 TRAINING_SECONDS = 10.0
