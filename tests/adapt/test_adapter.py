@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from probes import properties
 
 from slackline.adapt.asktell import AskTell, load_adapter
-from slackline.adapt.catalogue import ADAPTERS, BUDGET, DEFAULT, adapter_named
+from slackline.adapt.catalogue import ADAPTERS, BUDGET, adapter_named
 from slackline.errors import SlacklineError
 from slackline.methods.latent import Bezier, Categorical, Interval, Latent, Members, Point, Simplex
 from slackline.methods.training_returns import TrainingReturns
@@ -220,8 +220,14 @@ def test_impossible_adapters(asked: dict[str, Any], problem: str) -> None:
 
 
 def test_what_is_used_where_nothing_is_named() -> None:
-    adapter = by_hand(Interval())
-    assert (adapter.adapter.name, adapter.remaining) == (DEFAULT, BUDGET)
+    cases: list[tuple[dict[str, Any], tuple[str, int]]] = [
+        ({}, ("grid", 10)),
+        ({"budget": 7}, ("bayes", 7)),
+        ({"name": "halving"}, ("halving", BUDGET)),
+    ]
+    for asked, expected in cases:
+        adapter = by_hand(Interval(), **asked)
+        assert (adapter.adapter.name, adapter.remaining) == expected
     assert by_hand(Interval(), shots=4, episodes=2).adapter == adapter_named("grid", shots=4)
 
 

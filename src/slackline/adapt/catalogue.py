@@ -21,11 +21,11 @@ ADAPTERS: dict[str, type[Adapter]] = {a.name: a for a in (Grid, Nested, Halving,
 PAPER = Grid.name
 """What tables that compare with the paper are made with."""
 
-DEFAULT = Bayes.name
-"""What is used where none is named."""
+WITH_BUDGET = Bayes.name
+"""What is used where a budget is given and no name; where neither is, the paper's grid."""
 
 BUDGET = 20
-"""Episodes, where no budget is given."""
+"""Episodes, where an adapter is named and no budget."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,8 @@ def spending(
 ) -> Spending:
     """The adapter that is meant. `shots` and `episodes` are the paper's: without a name they mean
     its grid, whose budget is their product; what is left out of them is `usual`."""
-    paper = shots is not None or episodes is not None
-    name = name or (PAPER if paper else DEFAULT)
+    paper = budget is None or shots is not None or episodes is not None
+    name = name or (PAPER if paper else WITH_BUDGET)
     if episodes is not None and (name != PAPER or budget is not None):
         raise SlacklineError(
             f"episodes is {episodes}, an option of the grid without a budget; "

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import polars as pl
 import tyro
 
-from slackline.adapt.catalogue import ADAPTERS, DEFAULT
+from slackline.adapt.catalogue import ADAPTERS
 from slackline.cli.options import (
     Count,
     Devices,
@@ -58,8 +58,10 @@ class Adapt:
     """Adapt to this other environment of yours instead: gym:ID, envpool:ID or module:function."""
     kwargs: tuple[str, ...] = ()
     """Options for the environment's maker, NAME=VALUE; without --to, for the one trained on."""
-    adapter: Annotated[str | None, optional(one_of(*ADAPTERS), "NAME", DEFAULT)] = None
-    """How z is chosen: grid is the paper's rule, and meant if --shots or --episodes is given."""
+    adapter: Annotated[
+        str | None, optional(one_of(*ADAPTERS), "NAME", "grid, or bayes with a --budget")
+    ] = None
+    """How z is chosen: grid is the paper's rule, which reports are made of."""
     budget: Annotated[int | None, optional(count, "INT", "20")] = None
     """Episodes to spend on choosing, for each seed and variation."""
     floor: Annotated[float | None, optional(number, "FLOAT", "none")] = None
