@@ -185,3 +185,23 @@ class Lamp(gym.Env):
         picture = np.zeros((16, 18, 3), np.uint8)
         picture[:, 9 * self.right : 9 * self.right + 9] = (200, 100, 50)
         return np.moveaxis(picture, -1, 0) if self.colours_first else picture
+
+
+class HalfPorted(gym.Env):
+    """Its `step` returns 4 values, as before Gymnasium."""
+
+    observation_space = gym.spaces.Box(-1.0, 1.0, (3,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        return np.zeros(3, np.float32), 0.0, False, {}
+
+
+class OldGym(HalfPorted):
+    """And its `reset` has no seed."""
+
+    def reset(self) -> np.ndarray:  # type: ignore[override]
+        return np.zeros(3, np.float32)

@@ -95,3 +95,8 @@ def envpool(env_id: str, **options: Any) -> EnvPoolEnv:
         dict(options),
         picture=picture_of(seen),
     )
+
+
+def envpool_ids() -> list[str]:
+    """Of all environments that there are."""
+    return list(library().list_all_envs())

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from slackline.envs.advice import OLD_API, advice
 from slackline.envs.api import Continuous, Discrete
 from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
 from slackline.errors import SlacklineError, in_one_line, needed
@@ -130,9 +131,8 @@ def made(name: str, make: Callable[[], Any]) -> Any:
     except SlacklineError:
         raise
     except Exception as error:
-        raise SlacklineError(
-            f"{name}: cannot be made ({type(error).__name__}: {in_one_line(error)})"
-        ) from error
+        told = f"cannot be made ({type(error).__name__}: {in_one_line(error)})"
+        raise SlacklineError(f"{name}: {advice(error) or told}") from error
 
 
 def describe(
@@ -145,6 +145,9 @@ def describe(
     seen = getattr(trial, "single_observation_space", getattr(trial, "observation_space", None))
     done = getattr(trial, "single_action_space", getattr(trial, "action_space", None))
     for what, space in (("observation", seen), ("action", done)):
+        if type(space).__module__.partition(".")[0] == "gym":
+            old = f"its {what}_space is of the package gym"
+            raise SlacklineError(f"{name}: {OLD_API.format(sign=old)}")
         if not isinstance(space, spaces.Space):
             raise SlacklineError(
                 f"{name}: has no {what}_space; it must be a gymnasium.Env or a VectorEnv, "
@@ -153,6 +156,11 @@ def describe(
     size, action = observation_size(name, seen), action_of(name, done)
     trial.close()
     return GymnasiumEnv(name, size, action, make, dict(options), workers, picture=picture_of(seen))
+
+
+def gymnasium_ids() -> list[str]:
+    """Of all environments that are registered."""
+    return list(library().envs.registry)
 
 
 def word_for(make: Callable[..., Any]) -> str:

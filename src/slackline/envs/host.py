@@ -17,6 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from slackline.envs.advice import advice
 from slackline.envs.api import Continuous, Discrete, Env, Spaces
 from slackline.envs.view import View
 from slackline.errors import NotNamed, SlacklineError, in_one_line, require_number
@@ -239,10 +240,8 @@ class WatchedPool(Pool):
         except SlacklineError:
             raise
         except (Exception, SystemExit) as error:
-            told = in_one_line(error) or "no message"
-            raise EnvironmentFailed(
-                f"{self.name}: {when} raised {type(error).__name__}: {told}"
-            ) from error
+            told = f"{when} raised {type(error).__name__}: {in_one_line(error) or 'no message'}"
+            raise EnvironmentFailed(f"{self.name}: {advice(error) or told}") from error
 
 
 class Worker:

@@ -341,6 +341,16 @@ class RunFolder:
     def _write(self, values: dict[str, Any]) -> None:
         write_json(self.run_file, values, checksum=True)
 
+    def remove_if_untrained(self) -> None:
+        """Take back a run that failed before anything was trained: there is nothing to go on from,
+        and it would be in the way of the corrected command."""
+        if self.checkpoint_file.exists() or self.read_progress():
+            return
+        self.run_file.unlink(missing_ok=True)
+        self.progress_file.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # something else is in there
+            self.path.rmdir()
+
     def read(self) -> dict[str, Any]:
         """The whole run.json, checked."""
         return read_record(self.path)

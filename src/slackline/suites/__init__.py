@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from slackline.envs.brax import BACKENDS
-from slackline.errors import unknown
+from slackline.errors import SlacklineError, unknown
 from slackline.suites.suite import Suite
 
 NAMES = (
@@ -46,7 +46,13 @@ def suite(name: str) -> Suite:
     calls: for names that the user gives, never for those that a file holds."""
     if is_own(name):
         return import_module("slackline.suites.own").own_suite(name)
-    return builtin(name)
+    try:
+        return builtin(name)
+    except SlacklineError:
+        word = import_module("slackline.suites.own").word_for_id(name)
+        if word is None:
+            raise
+        raise SlacklineError(f"unknown suite {name!r}; did you mean {word}?") from None
 
 
 def is_own(name: str) -> bool:

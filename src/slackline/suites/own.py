@@ -9,18 +9,22 @@ robot.toml                         a suite: the training environment and its var
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeVar
 
+from slackline.envs.advice import advice
 from slackline.envs.api import Continuous
-from slackline.envs.envpool import envpool
-from slackline.envs.gymnasium import describe, gymnasium
+from slackline.envs.envpool import envpool, envpool_ids
+from slackline.envs.gymnasium import describe, gymnasium, gymnasium_ids
 from slackline.envs.host import HostEnv, HostParams
 from slackline.errors import SlacklineError, in_one_line, require_count, unknown
 from slackline.io.decode import decode
@@ -70,6 +74,21 @@ HORIZON = 1000
 
 def own_suite(name: str) -> Suite:
     return suite_file(Path(name)) if name.endswith(".toml") else suite_of(environment(name))
+
+
+def word_for_id(name: str) -> str | None:
+    """The word for an environment that is named by its id alone: Pendulum-v1 -> gym:Pendulum-v1.
+    None if the name does not look like an id, or Gymnasium is there and nobody has it."""
+    if not re.search(r"-v\d+(\?|$)", name):
+        return None
+    source, mark, options = name.partition("?")
+    for scheme, ids in (("gym", gymnasium_ids), ("envpool", envpool_ids)):
+        with suppress(SlacklineError):
+            found = {each.casefold(): each for each in ids()}.get(source.casefold())
+            if found is not None:
+                return f"{scheme}:{found}{mark}{options}"
+    # Without Gymnasium that word is answered by how to install it.
+    return None if find_spec("gymnasium") else f"gym:{name}"
 
 
 def suite_of(env: HostEnv) -> Suite:
@@ -142,14 +161,21 @@ def imported(module: str, function: str) -> Callable[..., Any]:
     try:
         home = import_module(module)
     except Exception as error:  # it is the user's code, and may do anything
-        told = f"{type(error).__name__}: {in_one_line(error)}"
-        raise SlacklineError(f"{module}:{function}: cannot import {module} ({told})") from error
+        told = f"cannot import {module} ({type(error).__name__}: {in_one_line(error)})"
+        known = "" if _is_of(error, module) else advice(error)
+        raise SlacklineError(f"{module}:{function}: {known or told}") from error
     make = getattr(home, function, None)
     if make is None:
         raise SlacklineError(f"{module}:{function}: {module} has no {function}")
     if not callable(make):
         raise SlacklineError(f"{module}:{function}: is not a function that makes an environment")
     return make
+
+
+def _is_of(error: Exception, module: str) -> bool:
+    """Whether it is the named module itself that was not found, not one that it needs."""
+    missing = error.name if isinstance(error, ModuleNotFoundError) else None
+    return missing is not None and f"{module}.".startswith(f"{missing}.")
 
 
 def changed_options(name: str, options: Mapping[str, Any]) -> Variation:
