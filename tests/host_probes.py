@@ -205,3 +205,44 @@ class OldGym(HalfPorted):
 
     def reset(self) -> np.ndarray:  # type: ignore[override]
         return np.zeros(3, np.float32)
+
+
+class Lit(gym.Env):
+    """Draws itself: all pixels are ten times as bright as its step, the first one as its episode.
+    Episodes have 4 steps, or `longer`; the reward is the action."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012
+    observation_space = gym.spaces.Box(-9.0, 9.0, (1,), np.float32)
+    action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def __init__(self, render_mode: str | None = None, longer: int = 0):
+        self.render_mode, self.steps, self.count, self.episode = render_mode, 4 + longer, 0, 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        self.count, self.episode = 0, self.episode + 1
+        return self.np_random.normal(size=1).astype(np.float32), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.count += 1
+        seen = np.full(1, self.count, np.float32)
+        return seen, float(action[0]), self.count == self.steps, False, {}
+
+    def render(self) -> Any:
+        if self.render_mode is None:
+            return None
+        picture = np.full((20, 30, 3), 10 * self.count, np.uint8)
+        picture[0, 0] = self.episode
+        return picture
+
+
+def lit_vector(num_envs: int, mode: str = "NextStep", render_mode: str | None = None) -> Any:
+    """Many of them at once, whichever way they reset."""
+    modes = {each.value: each for each in gym.vector.AutoresetMode}
+    each = [lambda: Lit(render_mode)] * num_envs
+    return gym.vector.SyncVectorEnv(each, autoreset_mode=modes[mode])
+
+
+def lit_always() -> Lit:
+    """A maker that knows no render_mode, of environments that draw themselves anyway."""
+    return Lit("rgb_array")

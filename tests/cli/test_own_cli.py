@@ -95,16 +95,7 @@ def test_only_environments_outside_jax_are_exchanged(
     assert "runs in JAX" in refused(capsys, "adapt", out, "--to", "gym:CartPole-v1")
     said = refused(capsys, "adapt", out, "--env", "gym:CartPole-v1")
     assert "was trained on cartpole, a suite of slackline's own" in said
-    said = refused(capsys, "watch", out, "--variation", "Train", "--kwargs", "g=1")
-    assert "slackline watch --help" in said
-
-
-def test_a_run_outside_jax_cannot_be_watched_or_tuned(
-    trained: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    said = refused(capsys, "watch", str(trained), "--variation", "Train")
-    assert "does not run in JAX" in said
-    assert "does not run in JAX" in refused(capsys, "tune", "gym:Pendulum-v1")
+    assert "runs in JAX" in refused(capsys, "watch", out, "--kwargs", "g=1")
 
 
 def test_default_folder_has_a_tame_name(

@@ -22,10 +22,10 @@ from slackline.cli.options import (
     optional,
     parse_as,
 )
+from slackline.cli.own import changed_by_hand, home_named_again
 from slackline.cli.progress import waiting
 from slackline.errors import SlacklineError
 from slackline.runtime import set_up_jax
-from slackline.settings import assignment
 from slackline.store.run import RunFolder
 from slackline.suites.suite import Suite, Variation
 
@@ -137,16 +137,12 @@ class Adapt:
     def played(self, run: RunFolder) -> Suite:
         """The suite whose variations to adapt to."""
         from slackline.adapt.kshot import suite_for
-        from slackline.suites.recorded import named_again
 
-        named = [word for words in self.env for word in words]
-        if self.suite is not None:
-            if named:
-                raise SlacklineError("--suite and --env exclude each other; a suite names its own")
-            return suite_for(run.subspaces()[0], self.suite)
-        home = run.suite()
-        # Another environment is all that will be played.
-        return home if self.to is not None and not named else named_again(home, named, run.path)
+        if self.suite is None:
+            return home_named_again(run, self.env, self.to)
+        if self.env:
+            raise SlacklineError("--suite and --env exclude each other; a suite names its own")
+        return suite_for(run.subspaces()[0], self.suite)
 
     def chosen(self, suite: Suite) -> list[Variation] | None:
         """What to adapt to; None: all that the suite has."""
@@ -155,17 +151,7 @@ class Adapt:
         for flag, given in (("--variation", self.variation), ("--suite", self.suite)):
             if given:
                 raise SlacklineError(f"{flag} and --to (or --kwargs) exclude each other")
-        if suite.env.in_jax:
-            raise SlacklineError(
-                f"{suite.name} runs in JAX and cannot be exchanged for another environment; "
-                "--variation names its changes, and from Python line.adapt takes any"
-            )
-        from slackline.suites.own import another, changed_options, environment
-
-        options = dict(map(assignment, self.kwargs))
-        if self.to is not None:
-            return [another(environment(self.to, options))]
-        return [changed_options(" ".join(self.kwargs), options)]
+        return [changed_by_hand(suite, self.to, self.kwargs)]
 
 
 def parse(argv: list[str]) -> Adapt:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,11 +13,13 @@ import numpy as np
 import tyro
 
 from slackline.cli.options import Devices, count, number, optional, parse_as
+from slackline.cli.own import changed_by_hand, home_named_again
 from slackline.cli.progress import STDERR, waiting
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.methods.latent import Latent
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunFolder
+from slackline.suites.suite import TRAIN, Suite, Variation
 
 if TYPE_CHECKING:
     from slackline.report.table import Table
@@ -36,8 +38,17 @@ class Watch:
 
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
     """The run folder that `slackline train` made."""
-    variation: str = "Train"
-    """The changed environment (`slackline list` names them)."""
+    variation: str | None = None
+    """The changed environment (`slackline list` names them). Default: Train, the unchanged one."""
+    env: tyro.conf.UseAppendAction[tuple[tuple[str, ...], ...]] = ()
+    """The environment of yours that the run was trained on, named again (nothing is imported or
+    made because a file names it): gym:ID, envpool:ID or module:function. All of them, if
+    variations have environments of their own. It has to have a render() for render_mode
+    rgb_array."""
+    to: str | None = None
+    """Watch on this other environment of yours instead: gym:ID, envpool:ID or module:function."""
+    kwargs: tuple[str, ...] = ()
+    """Options for the environment's maker, NAME=VALUE; without --to, for the one trained on."""
     shots: Annotated[int | None, optional(count, "INT", str(SHOTS))] = None
     """K: how many values of z to watch, spread as `slackline adapt` spreads them."""
     z: tuple[str, ...] = ()
@@ -66,9 +77,9 @@ class Watch:
         styled()  # no matplotlib, no episodes
         set_up_jax(self.devices)
         run = RunFolder(self.path)
-        suite = run.suite()
         run.insist_on_finished()
-        variation, subspace = suite.variation(self.variation), self.subspace(run)
+        suite = home_named_again(run, self.env, self.to)
+        variation, subspace = self.changed(suite), replace(self.subspace(run), home=suite)
         zs = self.zs(subspace.method.latent)
         if self.every is not None:
             require_count("every", self.every, high=suite.horizon)
@@ -79,12 +90,20 @@ class Watch:
         with waiting(f"running {len(zs)} policies on {variation.name}"):
             watched = watch(subspace, variation, zs, self.steps)
         with drawing("drawing") as on_frame:
-            timing = Timing.of(watched.seconds, self.every, self.fps)
+            timing = Timing.of(watched.seconds or watched.pace, self.every, self.fps)
             film = write_film(watched, timing, out, on_frame)
         strip = write_strip(watched, out)
         show(table_of(watched, subspace.method.latent, zs))
         print(f"film: {film}")
         print(f"strip: {strip}")
+
+    def changed(self, suite: Suite) -> Variation:
+        """What to watch on."""
+        if self.to is None and not self.kwargs:
+            return suite.variation(self.variation or TRAIN.name)
+        if self.variation is not None:
+            raise SlacklineError("--variation and --to (or --kwargs) exclude each other")
+        return changed_by_hand(suite, self.to, self.kwargs)
 
     def subspace(self, run: RunFolder) -> Subspace:
         """The seed to watch."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from slackline.envs.camera import Camera
 from slackline.envs.gymnasium import (
     action_of,
     actor,
@@ -33,36 +34,51 @@ class EnvPoolEnv(HostEnv):
 
     env_id: str = field(compare=False)
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    camera: Camera | None = field(default=None, compare=False, kw_only=True)
+    """What films them, if anything does."""
 
     def default_params(self) -> HostParams:
         return HostParams(self.options)
 
+    def filmed(self, camera: Camera) -> EnvPoolEnv:
+        return replace(self, camera=camera)
+
     def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:
-        return EnvPoolPool(make(self.env_id, seeds, params.options))
+        drawn = {} if self.camera is None else {"render_mode": "rgb_array"}
+        return EnvPoolPool(make(self.env_id, seeds, drawn | dict(params.options)), self.camera)
 
 
 class EnvPoolPool(Pool):
     """EnvPool would spend a step of an ended episode on its reset; asked to reset by hand, it does
     not, and every step is a real one."""
 
-    def __init__(self, pool: Any):
+    def __init__(self, pool: Any, camera: Camera | None = None):
         self.pool, self.num_envs = pool, len(pool.all_env_ids)
+        self._camera = camera
         seen, done = spaces_of(pool)
         self._observe, self._act = observer(seen), actor(done)
 
     def reset(self) -> np.ndarray:
-        return self._observe(self.pool.reset()[0])
+        seen, _ = self.pool.reset()
+        if self._camera is not None:
+            self._camera.start(self._render)
+        return self._observe(seen)
 
     def step(self, actions: np.ndarray) -> Stepped:
         seen, reward, terminated, truncated, _ = self.pool.step(self._act(actions))
         reached = observation = self._observe(seen)
         truncated = truncated & ~terminated
+        if self._camera is not None:
+            self._camera.step(self._render, reward)
         ended = np.flatnonzero(terminated | truncated)
         if len(ended):
             observation = reached.copy()
             observation[ended] = self._observe(self.pool.reset(ended.astype(np.int32))[0])
         real = np.ones(self.num_envs, bool)
         return Stepped(reached, reward, terminated, truncated, observation, real)
+
+    def _render(self) -> Any:
+        return self.pool.render(self.pool.all_env_ids)
 
 
 def make(env_id: str, seeds: Sequence[int], options: Mapping[str, Any]) -> Any:

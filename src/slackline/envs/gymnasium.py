@@ -5,16 +5,18 @@ Gymnasium itself is imported on first use.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from slackline.envs.advice import OLD_API, advice
 from slackline.envs.api import Continuous, Discrete
+from slackline.envs.camera import Camera
 from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
 from slackline.errors import SlacklineError, in_one_line, needed
 from slackline.settings import query
@@ -35,14 +37,19 @@ class GymnasiumEnv(HostEnv):
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
     workers: Workers = field(default="sync", compare=False)
     """Step single environments in this process, or each in one of its own."""
+    camera: Camera | None = field(default=None, compare=False, kw_only=True)
+    """What films them, if anything does."""
 
     def default_params(self) -> HostParams:
         return HostParams(self.options)
 
+    def filmed(self, camera: Camera) -> GymnasiumEnv:
+        return replace(self, make=drawing(self.make), camera=camera)
+
     def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:
         options = dict(params.options)
         if makes_vectors(self.make):
-            return VectorPool(self.make(num_envs=len(seeds), **options), seeds)
+            return VectorPool(self.make(num_envs=len(seeds), **options), seeds, self.camera)
         gym = library()
 
         def one() -> Any:
@@ -55,9 +62,10 @@ class GymnasiumEnv(HostEnv):
         mode = gym.vector.AutoresetMode.DISABLED
         each = [one] * len(seeds)
         if self.workers == "sync":
-            return VectorPool(gym.vector.SyncVectorEnv(each, autoreset_mode=mode), seeds)
-        vector = gym.vector.AsyncVectorEnv(each, autoreset_mode=mode, context=start_method())
-        return VectorPool(vector, seeds)
+            vector = gym.vector.SyncVectorEnv(each, autoreset_mode=mode)
+        else:
+            vector = gym.vector.AsyncVectorEnv(each, autoreset_mode=mode, context=start_method())
+        return VectorPool(vector, seeds, self.camera)
 
 
 def start_method() -> str:
@@ -68,7 +76,7 @@ def start_method() -> str:
 class VectorPool(Pool):
     """A Gymnasium vector environment, whichever way it resets."""
 
-    def __init__(self, vector: Any, seeds: Sequence[int]):
+    def __init__(self, vector: Any, seeds: Sequence[int], camera: Camera | None = None):
         modes = library().vector.AutoresetMode
         self.vector, self.num_envs = vector, vector.num_envs
         self.mode = vector.metadata.get("autoreset_mode", modes.NEXT_STEP)
@@ -78,18 +86,24 @@ class VectorPool(Pool):
         self._observe = observer(vector.single_observation_space)
         self._act = actor(vector.single_action_space)
         self._seeds: list[int] | None = list(seeds)
+        self._camera = camera
 
     def reset(self) -> np.ndarray:
         self._ended[:] = False
         # Only the first time: the same seed again would mean the same episodes again.
         seeds, self._seeds = self._seeds, None
-        return self._observe(self.vector.reset(seed=seeds)[0])
+        seen, _ = self.vector.reset(seed=seeds)
+        if self._camera is not None:
+            self._camera.start(self.vector.render, self.vector.metadata)
+        return self._observe(seen)
 
     def step(self, actions: np.ndarray) -> Stepped:
         seen, reward, terminated, truncated, info = self.vector.step(self._act(actions))
         reached = observation = self._observe(seen)
         terminated, truncated = np.array(terminated, bool), np.array(truncated, bool) & ~terminated
         ended = terminated | truncated
+        if self._camera is not None:
+            self._camera.step(self.vector.render, reward, ended if self._at_once else None)
         real = np.ones(self.num_envs, bool)
         if self._by_hand and ended.any():
             fresh, _ = self.vector.reset(options={"reset_mask": ended})
@@ -177,6 +191,27 @@ def maker(env_id: str) -> Callable[..., Any]:
         return library().make(env_id, **options)
 
     return make
+
+
+def drawing(make: Callable[..., Any]) -> Callable[..., Any]:
+    """`make`, but of environments that draw themselves; one that takes no render_mode is expected
+    to make such by itself."""
+
+    @functools.wraps(make)
+    def made(**options: Any) -> Any:
+        mode = {"render_mode": "rgb_array"} if takes(make, "render_mode") else {}
+        return make(**mode | options)
+
+    return made
+
+
+def takes(make: Callable[..., Any], option: str) -> bool:
+    """Whether a function has a parameter of that name, or takes any."""
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(p.name == option or p.kind is p.VAR_KEYWORD for p in parameters)
 
 
 def makes_vectors(make: Callable[..., Any]) -> bool:

@@ -19,6 +19,7 @@ import numpy as np
 
 from slackline.envs.advice import advice
 from slackline.envs.api import Continuous, Discrete, Env, Spaces
+from slackline.envs.camera import Camera
 from slackline.envs.view import View
 from slackline.errors import NotNamed, SlacklineError, in_one_line, require_number
 
@@ -123,6 +124,10 @@ class HostEnv(abc.ABC):
     def view(self) -> View | None:
         """Hosts are not drawn."""
         return None
+
+    def filmed(self, camera: Camera) -> HostEnv:
+        """The same environment, whose pools show `camera` what they look like."""
+        raise SlacklineError(f"{self.name}: cannot be filmed, since it has no render()")
 
     @abc.abstractmethod
     def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:

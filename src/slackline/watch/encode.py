@@ -14,6 +14,9 @@ FLAT, SOFT = 48, 48
 A small palette keeps the file small.
 """
 UNKNOWN = 255
+TOGETHER = 8192
+"""Colours that are judged at once: a photograph has a hundred thousand, and each is compared with
+all of the palette."""
 
 Frames = Iterable[np.ndarray]
 """Each (H, W, 3) of bytes."""
@@ -66,8 +69,9 @@ def nearest(frames: Frames, colours: np.ndarray) -> Iterator[np.ndarray]:
     known = np.full(1 << 24, UNKNOWN, np.uint8)
     for frame in frames:
         new = np.unique(frame[known[frame] == UNKNOWN])
-        apart = colours_of(new)[:, None] - colours[None]
-        known[new] = np.square(apart).sum(axis=-1).argmin(axis=1)
+        for some in np.array_split(new, -(-len(new) // TOGETHER) or 1):
+            apart = colours_of(some)[:, None] - colours[None]
+            known[some] = np.square(apart).sum(axis=-1).argmin(axis=1)
         yield known[frame]
 
 

@@ -59,6 +59,8 @@ class Picture:
     labels: list[Label] = field(default_factory=list)
     note: str = ""
     """What the eye cannot tell, such as the distance covered."""
+    image: np.ndarray | None = None
+    """Pixels (H, W, 3) that fill the window, behind the shapes."""
 
     def add(self, outline: np.ndarray, fill: str, edge: str = "") -> None:
         self.shapes.append(Shape(outline, fill, edge))
@@ -86,8 +88,13 @@ def painter_of(env: Env, params: Params, usual: Params) -> Painter:
 @lru_cache(maxsize=4096)
 def mix(colour: str, other: str, share: float) -> str:
     """A colour with a share of another one in it, as #rrggbb."""
-    parts = [(int(colour[i : i + 2], 16), int(other[i : i + 2], 16)) for i in (1, 3, 5)]
+    parts = zip(rgb(colour), rgb(other), strict=True)
     return "#" + "".join(f"{round(a + share * (b - a)):02x}" for a, b in parts)
+
+
+def rgb(colour: str) -> list[int]:
+    """#rrggbb as three numbers up to 255."""
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
 
 
 def now(past: State) -> State:

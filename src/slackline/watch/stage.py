@@ -39,11 +39,14 @@ class Stage:
         self.axes, self.line, self.rough = axes, line, rough
         self.words = {"ha": "center", "va": "top", "color": QUIET, "size": size, "clip_on": True}
         self.texts: list[Any] = []
+        self.image: Any = None
         self.polygons = PolyCollection([], closed=True, joinstyle="round")
         axes.add_collection(self.polygons, autolim=False)
 
     def show(self, picture: Picture) -> None:
         """Replace what is on stage."""
+        if picture.image is not None:
+            self._put(picture.image)
         shapes = [s for s in picture.shapes if is_seen(s.outline, picture.window)]
         self.polygons.set_verts([s.outline for s in shapes])
         self.polygons.set_facecolor([s.fill for s in shapes])
@@ -57,9 +60,18 @@ class Stage:
         for text, (x, y, words) in zip(self.texts, [*picture.labels, *blank], strict=False):
             text.set(position=(x, y), text=words)
 
+    def _put(self, image: np.ndarray) -> None:
+        """Replace the pixels behind everything."""
+        if self.image is None:
+            extent = (*self.axes.get_xlim(), *self.axes.get_ylim())
+            self.image = self.axes.imshow(image, extent=extent, aspect="auto", zorder=0)
+        else:
+            self.image.set_data(image)
+
     @property
     def artists(self) -> list[Any]:
-        return [self.polygons, *self.texts]
+        image = [] if self.image is None else [self.image]
+        return [*image, self.polygons, *self.texts]
 
 
 def is_seen(outline: np.ndarray, window: Window) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,8 @@ from slackline.subspace import Subspace
 from slackline.suites.recorded import home_of
 from slackline.suites.suite import TRAIN, Variation
 from slackline.watch.episodes import Episodes, run_episodes
-from slackline.watch.scenes import SKY, Painter, Picture, Shape, mix, painter_of
+from slackline.watch.filmed import film_episodes, paint_shot
+from slackline.watch.scenes import SKY, Painter, Picture, Shape, mix, painter_of, rgb
 
 ENDED = 0.5
 """How far a policy whose episode is over fades."""
@@ -43,6 +45,8 @@ class Watched:
     """How many steps to show, from the start."""
     seconds: float | None = None
     """Simulated seconds of one step, where that has a meaning."""
+    pace: float | None = None
+    """Seconds for which a film shows a step, where nobody knows how long one takes."""
     scale: float = 1.0
     """Returns are multiplied by this where they are shown."""
     digits: int | None = None
@@ -117,7 +121,10 @@ def faded(picture: Picture) -> Picture:
         Shape(s.outline, mix(s.fill, SKY, ENDED), s.edge and mix(s.edge, SKY, ENDED))
         for s in picture.shapes
     ]
-    return Picture(picture.window, shapes, picture.labels, picture.note)
+    image = picture.image
+    if image is not None:
+        image = (image + ENDED * (np.array(rgb(SKY)) - image)).astype(np.uint8)
+    return Picture(picture.window, shapes, picture.labels, picture.note, image)
 
 
 def watch(
@@ -131,23 +138,36 @@ def watch(
     require_count("number of policies", len(zs), high=MAX_PANELS)
     steps = min(STEPS, suite.horizon) if steps is None else steps
     require_count("steps", steps, high=suite.horizon)
-    env = suite.jax_env
-    usual = env.default_params()
-    params = variation.apply(usual)
-    paint = painter_of(env, params, usual)
+    shown = _filmed if not suite.env.in_jax else _drawn
     return Watched(
         title=f"{suite.title}, {variation.name}",
         change=variation.description,
         is_changed=variation.name != TRAIN.name,
         who=f"{subspace.method.title}, seed {subspace.seed}",
         labels=labels_of(subspace.method.latent, zs),
-        episodes=run_episodes(subspace, variation, zs),
-        paint=paint,
         steps=steps,
-        seconds=step_seconds(env, params),
         scale=suite.display_scale,
         digits=suite.digits,
+        **shown(subspace, variation, zs, steps),
     )
+
+
+def _drawn(subspace: Subspace, variation: Variation, zs: np.ndarray, _steps: int) -> dict[str, Any]:
+    """Episodes in JAX, painted from the environment's view."""
+    env = home_of(subspace).jax_env
+    usual = env.default_params()
+    params = variation.apply(usual)
+    return {
+        "paint": painter_of(env, params, usual),
+        "episodes": run_episodes(subspace, variation, zs),
+        "seconds": step_seconds(env, params),
+    }
+
+
+def _filmed(subspace: Subspace, variation: Variation, zs: np.ndarray, steps: int) -> dict[str, Any]:
+    """Episodes of a host's environments, which draw themselves."""
+    episodes, fps = film_episodes(subspace, variation, zs, steps)
+    return {"paint": paint_shot, "episodes": episodes, "pace": None if fps is None else 1.0 / fps}
 
 
 def step_seconds(env: Env, params: Params) -> float | None:

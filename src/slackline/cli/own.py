@@ -1,0 +1,34 @@
+"""What the verbs that play a trained run share: how the user names environments of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from slackline.errors import SlacklineError
+from slackline.settings import assignment
+from slackline.store.run import RunFolder
+from slackline.suites.suite import Suite, Variation
+
+
+def home_named_again(run: RunFolder, env: Sequence[Sequence[str]], to: str | None) -> Suite:
+    """The suite that a run was trained on, with the environments that `--env` names."""
+    from slackline.suites.recorded import named_again
+
+    home, named = run.suite(), [word for words in env for word in words]
+    # Another environment is all that will be played.
+    return home if to is not None and not named else named_again(home, named, run.path)
+
+
+def changed_by_hand(suite: Suite, to: str | None, kwargs: Sequence[str]) -> Variation:
+    """The environment that `--to` names, or the suite's own, made with what `--kwargs` says."""
+    if suite.env.in_jax:
+        raise SlacklineError(
+            f"{suite.name} runs in JAX and cannot be exchanged for another environment; "
+            "--variation names its changes, and from Python line.adapt takes any"
+        )
+    from slackline.suites.own import another, changed_options, environment
+
+    options = dict(map(assignment, kwargs))
+    if to is not None:
+        return another(environment(to, options))
+    return changed_options(" ".join(kwargs), options)
