@@ -12,6 +12,7 @@ from collections.abc import Iterator
 PACKAGES = {
     "Box2D": "gymnasium[box2d]",
     "mujoco": "gymnasium[mujoco]",
+    "imageio": "gymnasium[mujoco]",
     "pygame": "gymnasium[classic-control]",
     "ale_py": "ale-py",
     "minigrid": "minigrid",
