@@ -13,6 +13,7 @@ from slackline.cli.options import Count, Devices, parse_as
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError
 from slackline.runtime import set_up_jax
+from slackline.store.run import folder_name
 from slackline.suites import suite as find_suite
 
 
@@ -26,7 +27,8 @@ class Tune:
     """
 
     suite: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SUITE")]
-    """What to tune for (`slackline list` names the suites)."""
+    """What to tune for: a suite (`slackline list` names them), or an environment of your own, as
+    gym:ID, envpool:ID, module:function or a suite file (.toml)."""
     grid: tuple[str, ...] = ("lr=3e-4,1e-3,3e-3", "entropy=1e-3,1e-2", "gae_lambda=0.7,0.95,1")
     """Values to try, NAME=VALUE,VALUE,…; lr is both learning rates, other names are Hyper's."""
     seeds: int = 3
@@ -47,7 +49,7 @@ class Tune:
         set_up_jax(self.devices)
         suite = find_suite(self.suite)
         task = suite.train_task
-        out = self.out or Path("runs") / f"{self.suite}-hyper.json"
+        out = self.out or Path("runs") / f"{folder_name(self.suite, 'hyper')}.json"
         if out.exists():
             raise SlacklineError(f"{out}: exists already; choose another file with --out")
         grid = parse_grid(self.grid)

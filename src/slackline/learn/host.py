@@ -35,15 +35,17 @@ class HostProgram:
         seeds: Sequence[int],
         members: int = 1,
         budget: float = math.inf,
+        hyper_axis: int | None = None,
     ):
+        """As for `Program`."""
         runner = learner.runner
         assert isinstance(runner, HostRunner)
         self._runner, self._learner, self._hyper = runner, learner, hyper
-        self._networks = Program(learner, hyper, seeds, members, budget)
+        self._networks = Program(learner, hyper, seeds, members, budget, hyper_axis)
         self._budget = jnp.float32(budget)
         self._shape = (len(seeds) * members, hyper.num_envs)
         layout = layout_of(self._shape[0], side_by_side=not learner.sees_pictures)
-        self._act, self._learn = _compiled(learner, layout)
+        self._act, self._learn = _compiled(learner, layout, hyper_axis)
         self._running: HostRunning | None = None
         self._ahead: tuple[Transition, Totals] | None = None
 
@@ -120,8 +122,11 @@ def unless(any_real: Array, learnt: TrainState, before: TrainState) -> TrainStat
 
 
 @lru_cache(maxsize=16)
-def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _compiled(
+    learner: Learner, layout: Layout, hyper_axis: int | None
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """(act, learn) of all copies."""
+    hyper_spec = WHOLE if hyper_axis is None else SEED
 
     def act(
         state: TrainState, hyper: Hyper, t: Array, observation: Array, z: Array, fresh: Array
@@ -132,6 +137,9 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
         z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
         noise = learner.distribution.noise(act_key, (len(fresh),))
         done = learner.act(state, hyper, noise, observation, z)
+        if hyper_axis is not None:
+            # Settings that are compared may diverge, and must not stop the others' environments.
+            done = done[0], jnp.nan_to_num(done[1]), done[2]
         # With overlap a later critic judges, and it must judge all of the window.
         if learner.sees_pictures and not hyper.overlap:
             done = *done, learner.outputs_and_value(state.networks, observation, z)[1]
@@ -147,16 +155,16 @@ def _compiled(learner: Learner, layout: Layout) -> tuple[Callable[..., Any], Cal
 
     return (
         compiled(
-            layout.each(act, (0, None, None, 0, 0, 0)),
+            layout.each(act, (0, hyper_axis, None, 0, 0, 0)),
             layout,
-            (STATE, WHOLE, WHOLE, SEED, SEED, SEED),
+            (STATE, hyper_spec, WHOLE, SEED, SEED, SEED),
             SEED,
             run_long=True,
         ),
         compiled(
-            layout.each(learn, (0, None, 0, None)),
+            layout.each(learn, (0, hyper_axis, 0, None)),
             layout,
-            (STATE, WHOLE, SEED, WHOLE),
+            (STATE, hyper_spec, SEED, WHOLE),
             (STATE, SEED),
             run_long=True,
         ),

@@ -58,8 +58,9 @@ def trainer_of(
     seeds: Sequence[int],
     members: int = 1,
     budget: float = math.inf,
+    hyper_axis: int | None = None,
 ) -> Trainer:
     """One compiled program for environments in JAX, a loop around a pool for those of a host: the
     only place where training tells them apart."""
     kind = Program if learner.env.in_jax else HostProgram
-    return kind(learner, hyper, seeds, members, budget)
+    return kind(learner, hyper, seeds, members, budget, hyper_axis)

@@ -68,7 +68,7 @@ class TrainTask:
     """What may be seen before deployment: the training environment, and no variation of it."""
 
     name: str
-    env: Env
+    env: Env | HostEnv
     horizon: int
     hyper: Hyper
     steps: int
@@ -113,7 +113,7 @@ class Suite:
     @property
     def train_task(self) -> TrainTask:
         """The suite without its test environments, for whoever must not look at them."""
-        return TrainTask(self.name, self.jax_env, self.horizon, self.hyper, self.protocol.steps)
+        return TrainTask(self.name, self.env, self.horizon, self.hyper, self.protocol.steps)
 
     def num_blocks(self, episodes: int) -> int:
         """In how many blocks to run that many episodes: one, or a number for every device."""
