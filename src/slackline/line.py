@@ -59,6 +59,7 @@ class Line(Subspace):
         *,
         adapter: str | None = None,
         budget: int | None = None,
+        progress: bool = True,
         **options: Any,
     ) -> Adaptation:
         """Choose a z on a changed environment, and score it on fresh episodes beside the default z.
@@ -68,11 +69,13 @@ class Line(Subspace):
         `sl.gymnasium`. `adapter` and `budget` are as for `adapter()`; with `shots` or `episodes` it
         is the paper's grid, and counts left out are the suite's protocol. `suite` is another one
         than it was trained on, with the same observations and actions: `suite="halfcheetah-dev"`.
+        `progress` shows a spinner where there is a terminal.
         """
         adapt_one = imported("slackline.adapt.one").adapt_one
-        return adapt_one(
-            self, variation, adapter, budget, shots, episodes, score_episodes, suite, **options
-        )
+        with imported("slackline.progress").waiting(f"adapting {self.suite}", shown=progress):
+            return adapt_one(
+                self, variation, adapter, budget, shots, episodes, score_episodes, suite, **options
+            )
 
     def export(
         self,

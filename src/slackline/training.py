@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from slackline.learn.programs import Trainer, strides, trainer_of
 from slackline.line import Line
 from slackline.methods.catalogue import BASELINE, DEFAULT
 from slackline.methods.catalogue import method as find_method
+from slackline.progress import OnTick, Tick, training_bar
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace, save_subspaces
@@ -35,24 +36,6 @@ from slackline.suites import NAMES, builtin
 from slackline.suites import suite as find_suite
 from slackline.suites.recorded import spec_of
 from slackline.suites.suite import Suite
-
-
-@dataclass(frozen=True)
-class Tick:
-    """Where a training stands."""
-
-    steps: int
-    """Environment steps done, per seed."""
-    total_steps: int
-    copies: int
-    """Seeds × members of an ensemble, trained at once."""
-    mean_return: float
-    """Mean over seeds of the return of the episodes that just ended (NaN if none did)."""
-    seconds: float
-    """Time spent so far, earlier sessions included."""
-
-
-OnTick = Callable[[Tick], None]
 
 Task = str | Suite | HostEnv | Callable[..., Any]
 """What can be trained on: a suite or its name, an environment, or a function that makes one."""
@@ -119,6 +102,7 @@ def train(
     on_tick: OnTick | None = None,
     keep_at: float | None = None,
     from_run: str | Path | None = None,
+    progress: bool = True,
     **options: Any,
 ) -> Line:
     """Train one subspace of policies on a suite's training environment.
@@ -127,7 +111,8 @@ def train(
     robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the
     run is kept in that folder, checkpoints included, and `resume=True` continues one that was
     interrupted; `keep_at=0.5` also keeps the state after half of the training. From such a state
-    of a single policy's run, `from_run`, a fan can begin.
+    of a single policy's run, `from_run`, a fan can begin. `progress` shows a bar where there is a
+    terminal, unless `on_tick` is told instead.
     """
     trained = train_seeds(
         suite,
@@ -142,6 +127,7 @@ def train(
         on_tick=on_tick,
         keep_at=keep_at,
         from_run=from_run,
+        progress=progress,
         **options,
     )
     return trained[0]
@@ -161,6 +147,7 @@ def train_seeds(
     on_tick: OnTick | None = None,
     keep_at: float | None = None,
     from_run: str | Path | None = None,
+    progress: bool = True,
     **options: Any,
 ) -> list[Line]:
     """Train several seeds as one compiled program; otherwise like `train`."""
@@ -172,15 +159,17 @@ def train_seeds(
     single = None if from_run is None else RunFolder(from_run)
     if single is not None:
         config = beginning_from(config, found, single)
-    trained = run_training(
-        config,
-        out,
-        suite=found,
-        resume=resume,
-        on_tick=on_tick,
-        keep_at=keep_at,
-        from_run=single,
-    )
+    shown, title = progress and on_tick is None, f"{method} on {found.name}"
+    with training_bar(title, found.digits, shown=shown) as bar:
+        trained = run_training(
+            config,
+            out,
+            suite=found,
+            resume=resume,
+            on_tick=on_tick or bar,
+            keep_at=keep_at,
+            from_run=single,
+        )
     return list(map(Line.of, trained))
 
 

@@ -6,18 +6,9 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
 from scipy.special import stdtr, stdtrit
 
-
-def decimals(values: ArrayLike, fixed: int | None = None) -> int:
-    """With how many decimals returns are shown, everywhere: as many as their suite fixes, or else
-    by the largest of them."""
-    if fixed is not None:
-        return fixed
-    sizes = np.abs(np.asarray(values, float))
-    largest = sizes[np.isfinite(sizes)].max(initial=0.0)
-    return 1 if largest >= 20.0 else 2 if largest >= 2.0 else 3
+from slackline.shown import decimals
 
 
 class Summary(NamedTuple):

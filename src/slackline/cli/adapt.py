@@ -23,8 +23,8 @@ from slackline.cli.options import (
     parse_as,
 )
 from slackline.cli.own import changed_by_hand, home_named_again
-from slackline.cli.progress import waiting
 from slackline.errors import SlacklineError
+from slackline.progress import waiting
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunFolder
 from slackline.suites.suite import Suite, Variation

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from slackline.cli.options import Count, Devices, MethodOptions, Switch, parse_as
-from slackline.cli.progress import training_bar, waiting
+from slackline.cli.progress import training_bar
 from slackline.cli.report import publish
 from slackline.cli.train import naming, outcome
 from slackline.errors import SlacklineError, require_count, unknown
 from slackline.methods.catalogue import DEFAULT
 from slackline.methods.catalogue import method as find_method
+from slackline.progress import waiting
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunFolder
 from slackline.suites import suite as find_suite

@@ -19,11 +19,12 @@ from slackline.cli.options import (
     parse_as,
     take,
 )
-from slackline.cli.progress import human, training_bar
+from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import DEFAULT
 from slackline.runtime import set_up_jax
+from slackline.shown import human
 from slackline.store.run import RunFolder, folder_name
 from slackline.suites import suite as find_suite
 from slackline.suites.suite import Suite

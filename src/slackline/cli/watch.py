@@ -14,9 +14,9 @@ import tyro
 
 from slackline.cli.options import Devices, count, number, optional, parse_as
 from slackline.cli.own import changed_by_hand, home_named_again
-from slackline.cli.progress import STDERR, waiting
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.methods.latent import Latent
+from slackline.progress import STDERR, waiting
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunFolder
 from slackline.suites.suite import TRAIN, Suite, Variation
