@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from slackline.adapt.asktell import AskTell
 from slackline.adapt.catalogue import spending
 from slackline.errors import SlacklineError, imported
+from slackline.store.pretrained import located
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
 from slackline.subspace import Subspace, load_subspaces
 
@@ -96,14 +97,15 @@ class Line(Subspace):
 
 
 def load(path: str | Path, seed: int | None = None, *, env: Any = None) -> Line:
-    """Load a trained subspace from a run folder or a subspace file.
+    """Load a trained subspace from a run folder or a subspace file, or one that comes with the
+    package: `pretrained:cartpole` (`slackline list --pretrained` names them).
 
     Where the run has several seeds, `seed` picks one; left out, the first. Nothing that a file
     names is imported or made: to play the variations of a suite of your own, name its environment
     again in `env`, as for `train` (or all of them in a list, if variations have environments of
     their own). Policies and adapters need none.
     """
-    path = Path(path)
+    path = located(path)
     file = path / SUBSPACE if path.is_dir() else path
     found = _one_seed(file, _subspaces(path, file), seed)
     return Line.of(found if env is None else _at_home(found, env, path))

@@ -26,6 +26,7 @@ from slackline.cli.own import changed_by_hand, home_named_again
 from slackline.errors import SlacklineError
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax
+from slackline.store.pretrained import is_pretrained, located
 from slackline.store.run import RunFolder
 from slackline.suites.suite import Suite, Variation
 
@@ -44,7 +45,7 @@ class Adapt:
     """
 
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The run folder that `slackline train` made."""
+    """The run folder that `slackline train` made, or pretrained:NAME, whose scores are not kept."""
     variation: tuple[str, ...] = ()
     """Variations to adapt to (`slackline list` names them). Default: all of the suite."""
     suite: str | None = None
@@ -94,7 +95,7 @@ class Adapt:
         set_up_jax(self.devices)
         if (self.perturb is None) != (self.out is None):
             raise SlacklineError("--perturb and --out FOLDER belong together; give both or neither")
-        run = RunFolder(self.path)
+        run = RunFolder(located(self.path))
         run.insist_on_finished()
         suite = self.played(run)
         chosen = self.chosen(suite)
@@ -109,7 +110,7 @@ class Adapt:
                 self.spent(run, usual),
                 usual.score_episodes,
                 suite=suite,
-                keep=not options,
+                keep=not options and not is_pretrained(self.path),
                 beside_default=True,
                 **options,
             )

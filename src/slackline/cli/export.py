@@ -10,6 +10,7 @@ import tyro
 
 from slackline.cli.options import Switch, count, optional, parse_as
 from slackline.cli.watch import parse_z
+from slackline.store.pretrained import folder_beside
 
 
 @dataclass
@@ -20,7 +21,7 @@ class Export:
     """
 
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The run folder that `slackline train` made, or a subspace file."""
+    """The run folder that `slackline train` made, a subspace file, or pretrained:NAME."""
     to: Literal["onnx", "c"]
     """onnx: batches of observations to actions. c: a header with weights and a loop."""
     z: Annotated[str | None, tyro.conf.arg(metavar="Z")] = None
@@ -39,8 +40,9 @@ class Export:
         line = load(self.path, self.seed)
         z = None if self.z is None else parse_z(self.z, line.method.latent)
         name = f"{'line' if self.as_line else 'policy'}{KINDS[self.to]}"
-        folder = self.path if self.path.is_dir() else self.path.parent
-        out = line.export(self.out or folder / name, z, as_line=self.as_line, to=self.to)
+        out = line.export(
+            self.out or folder_beside(self.path) / name, z, as_line=self.as_line, to=self.to
+        )
         print(f"{self.to}: {out}")
 
 

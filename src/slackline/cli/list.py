@@ -13,10 +13,16 @@ from slackline.cli.options import Switch, parse_as
 class List:
     """What there is: suites with their variations, and methods with their options."""
 
+    pretrained: Switch = False
+    """The trained lines that come with the package instead: `sl.load("pretrained:NAME")`."""
     json: Switch = False
     """Print JSON for programs instead of text for people."""
 
     def run(self) -> None:
+        if self.pretrained:
+            lines = trained_lines()
+            print(json.dumps(lines, indent=2) if self.json else trained_as_text(lines))
+            return
         found = catalogue()
         print(json.dumps(found, indent=2) if self.json else as_text(found))
 
@@ -72,6 +78,25 @@ def as_text(found: dict[str, Any]) -> str:
         settings = f" ({options})" if options else ""
         lines.append(f"  {method['name']:12}{method['title']}{settings}")
     return "\n".join(lines)
+
+
+def trained_lines() -> list[dict[str, Any]]:
+    """The pretrained lines, with everything the index says of them."""
+    from slackline.store.pretrained import pretrained
+
+    return [asdict(line) | {"size": line.size} for line in pretrained().values()]
+
+
+def trained_as_text(lines: list[dict[str, Any]]) -> str:
+    """Three lines each: what it is, what it shows, and how well that works on all trained seeds."""
+    return "\n".join(
+        f"pretrained:{line['name']}: {line['method']} on {line['suite']}, seed {line['seed']}, "
+        f"{line['size'] / 1000:.0f} kB\n"
+        f"  {line['change']}: {line['shows']}\n"
+        f"  adapting helped {line['helped']} of {line['seeds']} seeds and hurt {line['hurt']}: "
+        f"{line['default']:.4g} without, {line['adapted']:.4g} with, on average"
+        for line in lines
+    )
 
 
 def headline(suite: dict[str, Any]) -> str:

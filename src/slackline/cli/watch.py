@@ -18,6 +18,7 @@ from slackline.errors import SlacklineError, require_count, require_number, unkn
 from slackline.methods.latent import Latent
 from slackline.progress import STDERR, waiting
 from slackline.runtime import set_up_jax
+from slackline.store.pretrained import folder_beside, located
 from slackline.store.run import RunFolder
 from slackline.suites.suite import TRAIN, Suite, Variation
 
@@ -37,7 +38,7 @@ class Watch:
     """
 
     path: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUN")]
-    """The run folder that `slackline train` made."""
+    """The run folder that `slackline train` made, or pretrained:NAME."""
     variation: str | None = None
     """The changed environment (`slackline list` names them). Default: Train, the unchanged one."""
     env: tyro.conf.UseAppendAction[tuple[tuple[str, ...], ...]] = ()
@@ -76,7 +77,7 @@ class Watch:
 
         styled()  # no matplotlib, no episodes
         set_up_jax(self.devices)
-        run = RunFolder(self.path)
+        run = RunFolder(located(self.path))
         run.insist_on_finished()
         suite = home_named_again(run, self.env, self.to)
         variation, subspace = self.changed(suite), replace(self.subspace(run), home=suite)
@@ -85,7 +86,7 @@ class Watch:
             require_count("every", self.every, high=suite.horizon)
         if self.fps is not None:
             require_number("fps", self.fps, low=1.0, high=50.0)
-        out = self.out or self.path / f"watch-{file_name(variation.name)}.gif"
+        out = self.out or folder_beside(self.path) / f"watch-{file_name(variation.name)}.gif"
         check_target(out)
         with waiting(f"running {len(zs)} policies on {variation.name}"):
             watched = watch(subspace, variation, zs, self.steps)
