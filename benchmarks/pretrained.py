@@ -36,6 +36,7 @@ def main() -> None:
     parser.add_argument("run", type=RunFolder)
     parser.add_argument("change", help="the variation that shows adapting")
     parser.add_argument("shows", help="what it is, in words")
+    parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--score-episodes", type=int, default=SCORE_EPISODES)
     parser.add_argument("--look", action="store_true", help="print, write nothing")
     asked = parser.parse_args()
@@ -43,7 +44,7 @@ def main() -> None:
     suite = asked.run.suite()
     subspaces = with_training_returns(asked.run.subspaces(), suite)
     best = max(subspaces, key=lambda each: (round(along(each), 1), -each.seed))
-    verdicts = adapted(subspaces, asked.change, asked.score_episodes)
+    verdicts = adapted(subspaces, asked.change, asked.budget, asked.score_episodes)
     for each, verdict in zip(subspaces, verdicts, strict=True):
         print(f"seed {each.seed}, {along(each):.4g} in training; {asked.change}: {verdict}")
     entry = described(asked, best, verdicts)
@@ -58,9 +59,11 @@ def along(subspace: Subspace) -> float:
     return float(subspace.training.mean.mean())
 
 
-def adapted(subspaces: list[Subspace], change: str, score_episodes: int) -> list[Helped]:
-    """What adapting by the default adapter and budget does for each seed."""
-    chosen = spending(subspaces[0].method.latent)
+def adapted(
+    subspaces: list[Subspace], change: str, budget: int, score_episodes: int
+) -> list[Helped]:
+    """What adapting by the default adapter does for each seed."""
+    chosen = spending(subspaces[0].method.latent, budget=budget)
     variation = suite_for(subspaces[0], None).variation(change)
     found = adapt_by(
         chosen.adapter, chosen.budget, subspaces, [variation], score_episodes, beside_default=True
@@ -83,7 +86,7 @@ def described(asked: Any, best: Subspace, verdicts: list[Helped]) -> dict[str, A
         "training_return": float(f"{along(best):.5g}"),
         "change": asked.change,
         "adapt": f"slackline adapt {run} --variation {shlex.quote(asked.change)} "
-        f"--adapter {DEFAULT} --budget {BUDGET} --score-episodes {asked.score_episodes}",
+        f"--adapter {DEFAULT} --budget {asked.budget} --score-episodes {asked.score_episodes}",
         "helped": count["helped"],
         "hurt": count["hurt"],
         "default": float(f"{sum(v.default for v in verdicts) / len(verdicts):.5g}"),
