@@ -96,12 +96,17 @@ def described(asked: Any, best: Subspace, verdicts: list[Helped]) -> dict[str, A
 
 
 def trained_by(run: RunFolder) -> str:
-    """The command that trained a run, without the paths of the machine it ran on."""
+    """The command that trained a run (after that of the run it began from, if it did), without the
+    paths of the machine it ran on."""
     _, *words = shlex.split(run.read()["provenance"]["command"])
     words = [word for word in words if word != "--resume"]
     if "--out" in words:
         words[words.index("--out") + 1] = f"runs/{run.path.name}"
-    return shlex.join(["slackline", *words])
+    if "--from" not in words:
+        return shlex.join(["slackline", *words])
+    single = RunFolder(words[words.index("--from") + 1])
+    words[words.index("--from") + 1] = f"runs/{single.path.name}"
+    return f"{trained_by(single)} && {shlex.join(['slackline', *words])}"
 
 
 def keep(name: str, run: RunFolder, best: Subspace, entry: dict[str, Any]) -> None:

@@ -29,13 +29,15 @@ def stored() -> dict[Path, int]:
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: line.name)
 def test_a_line_is_what_the_index_says(line: Pretrained) -> None:
+    if line.suite == "ant":
+        pytest.importorskip("brax")
     loaded = sl.load(f"pretrained:{line.name}")
     assert (loaded.suite, loaded.method.name, loaded.seed) == (line.suite, line.method, line.seed)
     assert loaded.training is not None
     assert loaded.training.mean.mean() == pytest.approx(line.training_return, rel=1e-4)
     config = RunFolder(line.folder).config()
     assert config.seeds == (line.seed,)
-    slackline, verb, *words = shlex.split(line.command)
+    slackline, verb, *words = shlex.split(line.command.rpartition("&& ")[2])
     trained = parse(words)
     assert (slackline, verb, trained.suite, trained.method) == (
         "slackline",

@@ -35,7 +35,7 @@ class Pretrained:
     training_return: float
     """On the unchanged environment: mean over the line."""
     change: str
-    """The variation that shows adapting, chosen by stored results of other seeds."""
+    """The variation that the numbers below are of."""
     adapt: str
     """What adapted all of the trained seeds to it, for the numbers below."""
     helped: int
