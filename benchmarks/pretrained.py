@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from slackline.adapt.catalogue import BUDGET, DEFAULT, spending
+from slackline.adapt.catalogue import BUDGET, WITH_BUDGET, spending
 from slackline.adapt.helped import Helped, helped
 from slackline.adapt.kshot import adapt_by, suite_for
 from slackline.adapt.trained import with_training_returns
@@ -86,7 +86,7 @@ def described(asked: Any, best: Subspace, verdicts: list[Helped]) -> dict[str, A
         "training_return": float(f"{along(best):.5g}"),
         "change": asked.change,
         "adapt": f"slackline adapt {run} --variation {shlex.quote(asked.change)} "
-        f"--adapter {DEFAULT} --budget {asked.budget} --score-episodes {asked.score_episodes}",
+        f"--adapter {WITH_BUDGET} --budget {asked.budget} --score-episodes {asked.score_episodes}",
         "helped": count["helped"],
         "hurt": count["hurt"],
         "default": float(f"{sum(v.default for v in verdicts) / len(verdicts):.5g}"),
