@@ -162,7 +162,8 @@ def train_seeds(
     **options: Any,
 ) -> list[Line]:
     """Train several seeds as one compiled program; otherwise like `train`."""
-    numbers = tuple(range(first_seed, first_seed + seeds))
+    # One seed goes by as it is: what it may be is checked, and said, with the rest.
+    numbers = (first_seed,) if seeds == 1 else tuple(range(first_seed, first_seed + seeds))
     found = suite_named(suite)
     config = configure(
         found, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options

@@ -183,7 +183,7 @@ def rewrite(path: Path, change: Change) -> None:
     writer that knows none would, since with it any change is refused as damage."""
     with safe_open(path, framework="numpy") as file:
         header = json.loads(file.metadata()["slackline"])
-        del header["checksum"]
+        header.pop("checksum", None)
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     change(tensors, header)
     save_file(tensors, path, metadata={"slackline": json.dumps(header)})
