@@ -509,11 +509,21 @@ def test_what_earlier_versions_wrote_can_be_read_and_resumed() -> None:
 
 
 def test_other_options_are_another_run(tmp_path: Path) -> None:
-    before = config()
-    RunFolder(tmp_path / "run").create(before)
+    before, folder = config(), RunFolder(tmp_path / "run")
+    folder.create(before)
+    folder.append_progress({"iteration": 1, "steps": 8, "return": [1.0]})
     other = replace(before, options={**before.options, "concentration": 0.5})
     with pytest.raises(SlacklineError, match=r"concentration = 1\.0 there, 0\.5 here"):
-        prepare(RunFolder(tmp_path / "run"), other, resume=True)
+        prepare(folder, other, resume=True)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_run_of_which_nothing_is_trained_gives_way(tmp_path: Path, resume: bool) -> None:
+    before, folder = config(), RunFolder(tmp_path / "run")
+    folder.create(before)
+    other = replace(before, options={**before.options, "concentration": 0.5})
+    prepare(folder, other, resume=resume)
+    assert folder.config() == other
 
 
 def test_a_preset_by_its_name() -> None:

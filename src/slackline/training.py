@@ -278,7 +278,7 @@ def may_begin(folder: RunFolder, config: RunConfig, *, resume: bool) -> bool:
 
     Anything else is refused. Writes nothing.
     """
-    if folder.is_empty():
+    if folder.is_empty() or folder.is_untrained():
         return True
     if not folder.run_file.exists():
         raise SlacklineError(
@@ -338,11 +338,7 @@ class _Training:
         try:
             return self._run()
         except EnvironmentFailed as error:
-            self._forget_if_untrained()
             raise SlacklineError(f"{error}{self._kept()}") from error
-        except Exception:
-            self._forget_if_untrained()
-            raise
         finally:
             self.program.close()
 
@@ -438,10 +434,6 @@ class _Training:
                 f"the simulation broke down at step {step:,}: an observation or reward of seed "
                 f"{seed} is not finite{self._kept()}"
             )
-
-    def _forget_if_untrained(self) -> None:
-        if self.folder is not None:
-            self.folder.remove_if_untrained()
 
     def _kept(self) -> str:
         if self.folder is None or not self.folder.has_checkpoint():

@@ -341,15 +341,12 @@ class RunFolder:
     def _write(self, values: dict[str, Any]) -> None:
         write_json(self.run_file, values, checksum=True)
 
-    def remove_if_untrained(self) -> None:
-        """Take back a run that failed before anything was trained: there is nothing to go on from,
-        and it would be in the way of the corrected command."""
-        if self.checkpoint_file.exists() or self.read_progress():
-            return
-        self.run_file.unlink(missing_ok=True)
-        self.progress_file.unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # something else is in there
-            self.path.rmdir()
+    def is_untrained(self) -> bool:
+        """Whether it holds a run that ended before anything was trained, as when its environment
+        fails at once: there is nothing to go on from, and the next command may have the folder."""
+        if not self.run_file.exists() or self.finished() or self.has_checkpoint():
+            return False
+        return not self.subspace_file.exists() and not self.read_progress()
 
     def read(self) -> dict[str, Any]:
         """The whole run.json, checked."""
