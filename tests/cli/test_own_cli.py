@@ -34,6 +34,10 @@ def test_adapting_to_the_same_environment_made_otherwise(
     assert "gym:Pendulum-v1?g=5.0" in told(capsys, "adapt", str(trained), *other, *SMALL)
     kept = pl.read_parquet(trained / "scores.parquet")["variation"].unique().to_list()
     assert sorted(kept) == ["g=5.0", "gym:Pendulum-v1?g=5.0"]
+    said, page = told(capsys, "report", str(trained)), (trained / "report.html").read_text()
+    for name in kept:
+        assert name in said
+        assert page.count(name) > 1, "not only in the command that made it"
 
 
 def test_adapting_to_the_variations_of_another_suite(

@@ -22,6 +22,7 @@ from slackline.io.lock import LOCK, locked
 from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores
 from slackline.subspace import save_subspaces
+from slackline.suites import is_own
 from slackline.suites.suite import TRAIN, Suite, Variation
 from slackline.training import OnTick, may_begin, prepare, run_training
 
@@ -221,13 +222,15 @@ def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:
 
 
 def suite_played(run: RunFolder, name: str, scores: pl.DataFrame) -> Suite:
-    """The suite that some of a run's scores are of. Of a suite file that an earlier version kept
-    no copy of, the variations are those that were played."""
+    """The suite that some of a run's scores are of. A user's also has the variations that were only
+    given by hand (--kwargs, --to), or that an earlier version kept no copy of."""
     suite = run.suite(name)
-    if not name.endswith(".toml") or run.spec(name) is not None:
+    if not is_own(name) and run.spec(name) is None:
         return suite
-    played = [n for n in scores["variation"].unique(maintain_order=True) if n != TRAIN.name]
-    return replace(suite, variations=tuple(Variation(n, "", TRAIN.apply) for n in played))
+    known = {variation.name for variation in (*suite.variations, *suite.extras, TRAIN)}
+    played = [n for n in scores["variation"].unique(maintain_order=True) if n not in known]
+    by_hand = tuple(Variation(n, "", TRAIN.apply) for n in played)
+    return replace(suite, variations=(*suite.variations, *by_hand))
 
 
 def same_environment(one: Suite, other: Suite) -> bool:
