@@ -76,6 +76,7 @@ def test_a_film_a_strip_and_a_table(trained: Path, capsys: pytest.CaptureFixture
     [
         (["--variation", "Longer", *BOTH], 8, "watch-Longer.gif"),
         (["--variation", "Elsewhere", *BOTH], 6, "watch-Elsewhere.gif"),
+        (["--variation", "Longer", "--suite", "lit.toml"], 8, "watch-Longer.gif"),
         (["--kwargs", "longer=2", *BOTH], 7, "watch-longer-2.gif"),
         (["--to", "host_probes:Lit", "--kwargs", "longer=4"], 9, None),
         (["--to", "host_probes:lit_always"], 5, None),
@@ -83,9 +84,15 @@ def test_a_film_a_strip_and_a_table(trained: Path, capsys: pytest.CaptureFixture
     ],
 )
 def test_changed_environments_are_filmed(
-    flags: list[str], frames: int, file: str | None, trained: Path, tmp_path: Path
+    flags: list[str],
+    frames: int,
+    file: str | None,
+    trained: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     run, out = tmp_path / "run", tmp_path / "film.gif"
+    monkeypatch.chdir(trained.parent)
     shutil.copytree(trained, run)
     where = ["--out", str(out)] if file is None else []
     assert cli.run(["watch", str(run), *flags, *where, "--shots", "2", "--every", "1"]) == 0

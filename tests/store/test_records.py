@@ -133,7 +133,7 @@ def test_no_reader_resolves_a_name_of_a_file(
         assert 'sl.load("runs/evil", env=...) with the object called evil.toml' in said
     else:
         assert said.endswith(shlex.join(["slackline", "adapt", str(out), flag, name]))
-    assert "JAX" in refused(capsys, "watch", str(out))
+    assert refused(capsys, "watch", str(out)) == said.replace("slackline adapt", "slackline watch")
     adapt = ["adapt", str(out)]
     assert "its observation shape is (4,)" in refused(capsys, *adapt, "--suite", "cartpole")
     stranger = refused(capsys, *adapt, "--env", "host_probes:Diary")

@@ -22,7 +22,7 @@ from slackline.cli.options import (
     optional,
     parse_as,
 )
-from slackline.cli.own import changed_by_hand, home_named_again
+from slackline.cli.own import changed_by_hand, suite_to_play
 from slackline.errors import SlacklineError
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax
@@ -137,13 +137,7 @@ class Adapt:
 
     def played(self, run: RunFolder) -> Suite:
         """The suite whose variations to adapt to."""
-        from slackline.adapt.kshot import suite_for
-
-        if self.suite is None:
-            return home_named_again(run, self.env, self.to)
-        if self.env:
-            raise SlacklineError("--suite and --env exclude each other; a suite names its own")
-        return suite_for(run.subspaces()[0], self.suite)
+        return suite_to_play(run, self.suite, self.env, self.to)
 
     def chosen(self, suite: Suite) -> list[Variation] | None:
         """What to adapt to; None: all that the suite has."""

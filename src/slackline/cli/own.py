@@ -10,10 +10,18 @@ from slackline.store.run import RunFolder
 from slackline.suites.suite import Suite, Variation
 
 
-def home_named_again(run: RunFolder, env: Sequence[Sequence[str]], to: str | None) -> Suite:
-    """The suite that a run was trained on, with the environments that `--env` names."""
+def suite_to_play(
+    run: RunFolder, suite: str | None, env: Sequence[Sequence[str]], to: str | None
+) -> Suite:
+    """The one that `--suite` names; else that which the run was trained on, with the environments
+    that `--env` names."""
+    from slackline.adapt.kshot import suite_for
     from slackline.suites.recorded import named_again
 
+    if suite is not None:
+        if env:
+            raise SlacklineError("--suite and --env exclude each other; a suite names its own")
+        return suite_for(run.subspaces()[0], suite)
     home, named = run.suite(), [word for words in env for word in words]
     # Another environment is all that will be played.
     return home if to is not None and not named else named_again(home, named, run.path)

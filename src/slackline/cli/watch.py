@@ -13,7 +13,7 @@ import numpy as np
 import tyro
 
 from slackline.cli.options import Devices, count, number, optional, parse_as
-from slackline.cli.own import changed_by_hand, home_named_again
+from slackline.cli.own import changed_by_hand, suite_to_play
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.methods.latent import Latent
 from slackline.progress import STDERR, waiting
@@ -41,6 +41,9 @@ class Watch:
     """The run folder that `slackline train` made, or pretrained:NAME."""
     variation: str | None = None
     """The changed environment (`slackline list` names them). Default: Train, the unchanged one."""
+    suite: str | None = None
+    """Watch on the variations of another suite, with the same observations and actions. Default:
+    the one trained on."""
     env: tyro.conf.UseAppendAction[tuple[tuple[str, ...], ...]] = ()
     """The environment of yours that the run was trained on, named again (nothing is imported or
     made because a file names it): gym:ID, envpool:ID or module:function. All of them, if
@@ -79,7 +82,7 @@ class Watch:
         set_up_jax(self.devices)
         run = RunFolder(located(self.path))
         run.insist_on_finished()
-        suite = home_named_again(run, self.env, self.to)
+        suite = suite_to_play(run, self.suite, self.env, self.to)
         variation, subspace = self.changed(suite), replace(self.subspace(run), home=suite)
         zs = self.zs(subspace.method.latent)
         if self.every is not None:
@@ -102,8 +105,9 @@ class Watch:
         """What to watch on."""
         if self.to is None and not self.kwargs:
             return suite.variation(self.variation or TRAIN.name)
-        if self.variation is not None:
-            raise SlacklineError("--variation and --to (or --kwargs) exclude each other")
+        for flag, given in (("--variation", self.variation), ("--suite", self.suite)):
+            if given:
+                raise SlacklineError(f"{flag} and --to (or --kwargs) exclude each other")
         return changed_by_hand(suite, self.to, self.kwargs)
 
     def subspace(self, run: RunFolder) -> Subspace:
