@@ -209,7 +209,7 @@ def run_training(
     suite = builtin(config.suite) if suite is None else suite
     if out is None:
         training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, from_run)
-        return with_training_returns(subspaces_of(config, suite, training.run()), suite)
+        return knowing_their_returns(subspaces_of(config, suite, training.run()), suite)
     folder = RunFolder(out)
     if may_begin(folder, config, resume=resume) or not folder.finished():
         with folder.writing():
@@ -226,13 +226,19 @@ def _trained(training: _Training, folder: RunFolder) -> list[Subspace]:
     """Train to the end and keep the outcome."""
     suite = training.suite
     subspaces = subspaces_of(training.config, suite, training.run())
-    subspaces = with_training_returns(subspaces, suite)
+    subspaces = knowing_their_returns(subspaces, suite)
     save_subspaces(folder.subspace_file, subspaces)
     folder.finish(training.seconds)
     if training.stopped:
         farewell = f"stopped; the training in {folder.path} was just complete"
         raise Interrupted(farewell, training.stopped)
     return subspaces
+
+
+def knowing_their_returns(subspaces: list[Subspace], suite: Suite) -> list[Subspace]:
+    """With the training return along z, which adapters begin from. Environments outside JAX may be
+    slow, or robots: they take the steps that were asked for and no more."""
+    return with_training_returns(subspaces, suite) if suite.env.in_jax else subspaces
 
 
 def beginning_from(config: RunConfig, suite: Suite, single: RunFolder) -> RunConfig:
