@@ -168,9 +168,9 @@ def train_seeds(
     config = configure(
         found, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
     )
-    single = None if from_run is None else RunFolder(from_run)
-    if single is not None:
-        config = beginning_from(config, found, single)
+    single = None
+    if from_run is not None:
+        config, single = beginning_from(config, found, RunFolder(from_run))
     shown, title = progress and on_tick is None, f"{method} on {found.name}"
     with training_bar(title, found.digits, shown=shown) as bar:
         trained = run_training(
@@ -180,7 +180,7 @@ def train_seeds(
             resume=resume,
             on_tick=on_tick or bar,
             keep_at=keep_at,
-            from_run=single,
+            single=single,
         )
     return list(map(Line.of, trained))
 
@@ -194,21 +194,20 @@ def run_training(
     on_tick: OnTick | None = None,
     checkpoint_seconds: float = 30.0,
     keep_at: float | None = None,
-    from_run: RunFolder | None = None,
+    single: TrainState | None = None,
 ) -> list[Subspace]:
     """Train what `config` says, in a folder if one is given, and return one subspace per seed.
 
     `suite` is what `config` was made of; it may be left out if it is one of slackline's own.
     `keep_at` also keeps the state after that share of the training, for a fan to begin from;
-    `from_run` is a single policy's run to begin from, and `config` says after how many iterations
-    (see `beginning_from`).
+    `single` is a single policy's state to begin from, if `config` says so (see `beginning_from`).
     """
     set_up_jax()
     if keep_at is not None:
         require_number("keep_at", keep_at, low=0.0, high=1.0)
     suite = builtin(config.suite) if suite is None else suite
     if out is None:
-        training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, from_run)
+        training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, single)
         return knowing_their_returns(subspaces_of(config, suite, training.run()), suite)
     folder = RunFolder(out)
     if may_begin(folder, config, resume=resume) or not folder.finished():
@@ -216,7 +215,7 @@ def run_training(
             prepare(folder, config, resume=resume)
             if not folder.finished():
                 training = _Training(
-                    config, suite, folder, on_tick, checkpoint_seconds, keep_at, from_run
+                    config, suite, folder, on_tick, checkpoint_seconds, keep_at, single
                 )
                 return _trained(training, folder)
     return [replace(subspace, home=suite) for subspace in folder.subspaces()]
@@ -241,36 +240,31 @@ def knowing_their_returns(subspaces: list[Subspace], suite: Suite) -> list[Subsp
     return with_training_returns(subspaces, suite) if suite.env.in_jax else subspaces
 
 
-def beginning_from(config: RunConfig, suite: Suite, single: RunFolder) -> RunConfig:
-    """`config` as a run that goes on from a single policy's: from the state it kept, or its last.
+def beginning_from(config: RunConfig, suite: Suite, run: RunFolder) -> tuple[RunConfig, TrainState]:
+    """`config` as one that goes on from a single policy's run, and the state it goes on from: what
+    that run kept, or its last checkpoint.
 
     Suite, seeds and hyper-parameters have to be the same; the budget may be larger.
     """
-    saved = single.config()
+    saved = run.config()
     if saved.method != BASELINE:
         raise SlacklineError(
-            f"{single.path}: holds a {saved.method}; a fan can only begin from a single policy"
+            f"{run.path}: holds a {saved.method}; a fan can only begin from a single policy"
         )
     wanted = replace(config, method=saved.method, options=saved.options, steps=saved.steps)
     if saved != wanted:
         raise SlacklineError(
-            f"{single.path}: is of another training ({saved.first_difference(wanted)}); a fan can "
+            f"{run.path}: is of another training ({saved.first_difference(wanted)}); a fan can "
             "only begin from a single policy with the same suite, seeds and hyper-parameters"
         )
-    _, iteration = single_state(saved, suite, single)
-    config = replace(config, from_single=iteration)
-    config.check(suite)
-    return config
-
-
-def single_state(config: RunConfig, suite: Suite, run: RunFolder) -> tuple[TrainState, int]:
-    """(train state, iteration) that a fan begins from: what was kept, else the last checkpoint."""
-    shapes = program_of(config, suite).shapes()
+    shapes = program_of(saved, suite).shapes()
     found = run.load_checkpoint(shapes, kept=True) or run.load_checkpoint(shapes)
     if found is None:
         raise SlacklineError(f"{run.path}: has no checkpoint to begin from")
     state, iteration, _ = found
-    return state, iteration
+    config = replace(config, from_single=iteration)
+    config.check(suite)
+    return config, state
 
 
 def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
@@ -324,12 +318,12 @@ class _Training:
         on_tick: OnTick | None,
         checkpoint_seconds: float,
         keep_at: float | None,
-        from_run: RunFolder | None,
+        single: TrainState | None,
     ):
         self.config, self.folder, self.on_tick = config, folder, on_tick
         self.checkpoint_seconds = checkpoint_seconds
         self.program = program_of(config, suite)
-        self.suite, self.from_run = suite, from_run
+        self.suite, self.single = suite, single
         self.per_seed = (len(config.seeds), config.resolved_method.num_members)
         self.keep_at = 0 if keep_at is None else int(keep_at * config.iterations)
         """The iteration after which the state is kept; 0 for none."""
@@ -378,18 +372,14 @@ class _Training:
             if found:
                 state, iteration, self.seconds = found
                 return self.program.place(state), iteration
-        if self.config.from_single:
-            return self._open()
-        return self.program.init(), 0
-
-    def _open(self) -> tuple[TrainState, int]:
-        """Begin from the single policy's state."""
-        if self.from_run is None:
+        if not self.config.from_single:
+            return self.program.init(), 0
+        if self.single is None:
             raise SlacklineError(
                 "this run began from a single policy's and has no checkpoint yet; pass --from RUN"
             )
-        state, iteration = single_state(self.from_run.config(), self.suite, self.from_run)
-        return self.program.place(opened(self.program.init(), state)), iteration
+        state = opened(self.program.init(), self.single)
+        return self.program.place(state), self.config.from_single
 
     def _report(self, iteration: int, state: TrainState, progress: Progress) -> None:
         """Log a stride; refuse to go on with numbers that are no longer numbers."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from slackline.adapt.adapter import MAX_CANDIDATES
 from slackline.adapt.kshot import Player, player
-from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError
 from slackline.methods.training_returns import TrainingReturns
 from slackline.subspace import Subspace
@@ -27,7 +26,7 @@ def with_training_returns(subspaces: Sequence[Subspace], suite: Suite) -> list[S
     z = latent.nested(NUM_POINTS if latent.size <= 2 else 3 * NUM_POINTS)
     if len(z) < 2 or all(subspace.training is not None for subspace in subspaces):
         return list(subspaces)
-    episodes = HOST_EPISODES if isinstance(suite.env, HostEnv) else EPISODES
+    episodes = EPISODES if suite.env.in_jax else HOST_EPISODES
     try:
         play = player(subspaces, [TRAIN], suite, len(z) * episodes)
         returns = _measured(play, z, len(subspaces), episodes)

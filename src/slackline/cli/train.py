@@ -75,7 +75,6 @@ class Train:
         set_up_jax(self.devices)
         require_count("seeds", self.seeds, high=10_000)
         require_number("checkpoint_seconds", self.checkpoint_seconds, low=0.0)
-        single = None if self.from_run is None else RunFolder(self.from_run)
         suite = find_suite(self.suite)
         config = configure(
             suite,
@@ -85,8 +84,9 @@ class Train:
             hyper=self.hyper,
             **self.methods_options.given(),
         )
-        if single is not None:
-            config = beginning_from(config, suite, single)
+        single = None
+        if self.from_run is not None:
+            config, single = beginning_from(config, suite, RunFolder(self.from_run))
         out = self.out or Path("runs") / folder_name(self.suite, self.method)
         with training_bar(f"{self.method} on {self.suite}", suite.digits) as on_tick:
             run_training(
@@ -97,7 +97,7 @@ class Train:
                 on_tick=on_tick,
                 checkpoint_seconds=self.checkpoint_seconds,
                 keep_at=self.keep_at,
-                from_run=single,
+                single=single,
             )
         print(outcome(RunFolder(out)))
         print(f"next: {shlex.join(['slackline', 'adapt', str(out), *naming(suite)])}")

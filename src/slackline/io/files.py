@@ -139,11 +139,6 @@ def read_regular(path: Path, limit: int = MAX_JSON) -> bytes:
             raise SlacklineError(f"{path}: cannot be read ({reason})") from None
 
 
-def refuse_irregular(path: Path) -> None:
-    """Insist on an ordinary file that is there."""
-    insist_on_regular(path, _status(path))
-
-
 def insist_on_whole(path: Path, content: bytes) -> None:
     """Refuse content whose checksum is not its own."""
     if not is_whole(content):

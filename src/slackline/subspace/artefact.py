@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from slackline.arrays import jax, jnp, tree_map
+from slackline.arrays import jnp, tree_map
 from slackline.envs.api import Continuous, Discrete
 from slackline.methods.method import Method
 from slackline.methods.training_returns import TrainingReturns
@@ -66,12 +66,6 @@ class Subspace:
         """The same by NumPy alone; JAX may round it otherwise."""
         policy, normaliser = tree_map(np.asarray, (self.policy, self.normaliser))
         return _acting(policy, normaliser)
-
-    def networks_at(self, zs: np.ndarray) -> Network:
-        """The plain networks at several z (K, size), stacked along a leading axis K, in JAX."""
-        conditioning, latent = self.method.conditioning, self.method.latent
-        acting = jax.tree.map(jnp.asarray, self.acting)
-        return jax.vmap(lambda z: conditioning.at(latent, acting, z))(jnp.asarray(zs))
 
     def network_at(self, z: Any = None) -> Network:
         """The plain network at z, on NumPy."""
