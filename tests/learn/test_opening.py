@@ -102,6 +102,7 @@ def test_keeping_a_state_changes_nothing_else(run: Path, tmp_path: Path) -> None
     [
         ({"first_seed": 5}, "is of another training"),
         ({"steps": STEPS // 2}, "must be at least"),
+        ({"opens": 0.0}, "opens is 0; .* must be more than 0"),
         ({"method": "lop"}, "only a fan can begin from a single policy"),
     ],
 )

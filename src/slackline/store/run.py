@@ -158,6 +158,11 @@ class RunConfig:
             raise SlacklineError(
                 f"method is {self.method!r}; only a fan can begin from a single policy"
             )
+        if movement.opens == 0.0:
+            raise SlacklineError(
+                "opens is 0; a fan that begins from a single policy opens after it, so it must be "
+                "more than 0"
+            )
         if self.from_single > movement.opens * self.iterations:
             least = math.ceil(self.from_single / movement.opens * self.hyper.steps_per_iteration)
             raise SlacklineError(
