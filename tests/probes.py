@@ -172,17 +172,22 @@ class Counting(Env):
         return jnp.stack([state.tag, state.count.astype(jnp.float32)])
 
 
-class Exploding(Env):
-    """Never ends; the observation is the number of steps taken, infinite from the 5th on."""
+class FromZero(Env):
+    """The state is the number of steps taken; subclasses say what a step shows and pays."""
 
     observation_size = 1
-    action = Continuous(1)
 
     def default_params(self) -> tuple[()]:
         return ()
 
     def reset(self, key: Array, params: Any) -> tuple[Array, Array]:
         return jnp.zeros(1), jnp.int32(0)
+
+
+class Exploding(FromZero):
+    """Never ends; the observation is the number of steps taken, infinite from the 5th on."""
+
+    action = Continuous(1)
 
     def step(
         self, key: Array, state: Array, action: Array, params: Any

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from commands import told
+from documents import blocks
 
 import slackline as sl
 from slackline.store.pretrained import pretrained
@@ -26,10 +27,6 @@ README, COMMANDS, SUITES = (
 )
 DOCUMENTS = {"README.md": README, "docs/commands.md": COMMANDS, "docs/suites.md": SUITES}
 STEPS = "20000"
-
-
-def blocks(text: str, language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
 def commands(text: str) -> list[list[str]]:

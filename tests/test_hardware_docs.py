@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from documents import blocks
 
 import slackline as sl
 
@@ -57,8 +58,9 @@ def run_episode(policy):
 
 def scripts() -> dict[str, str]:
     """By name, what the document shows."""
-    blocks = re.findall(r"```python\n(# (\w+\.py).*?)```", TEXT, flags=re.DOTALL)
-    return {name: code for code, name in blocks}
+    codes = blocks(TEXT, "python")
+    named = [(re.match(r"# (\w+\.py)", code), code) for code in codes]
+    return {name[1]: code for name, code in named if name}
 
 
 @pytest.fixture(autouse=True)
@@ -186,9 +188,9 @@ def test_a_robot_that_is_gone_ends_the_script_and_keeps_the_question() -> None:
 def test_the_lines_for_a_memory_stick_run_as_printed() -> None:
     line = sl.load("line.safetensors")
     line.adapter(budget=3).save("monday.json")
-    blocks = re.findall(r"```python\n(adapter = .*?)```", TEXT, flags=re.DOTALL)
-    assert len(blocks) == 2
-    for block in blocks:
+    shown = [code for code in blocks(TEXT, "python") if code.startswith("adapter = ")]
+    assert len(shown) == 2
+    for block in shown:
         exec(block, {"sl": sl, "line": line})
     adapter = sl.load_adapter("monday.json", line)
     assert adapter.remaining == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import shutil
 from pathlib import Path
@@ -10,13 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import told
+from documents import blocks
 
 HERE = Path(__file__).parent
 TEXT = (HERE.parent / "docs" / "runtime.md").read_text(encoding="utf-8")
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", TEXT, flags=re.DOTALL)
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +26,7 @@ def _robot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_python() -> None:
     pytest.importorskip("onnx")
     names = {"observation": np.zeros(4), "run_episode": lambda policy: float(policy(np.ones(4)))}
-    code = blocks("python")
+    code = blocks(TEXT, "python")
     assert len(code) == 4
     exec("\n".join(code), names)
     assert Path("policy.onnx").exists()
@@ -39,7 +35,7 @@ def test_python() -> None:
 
 def test_commands(capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("onnx")
-    lines = [line for block in blocks("sh") for line in block.splitlines()]
+    lines = [line for block in blocks(TEXT, "sh") for line in block.splitlines()]
     commands = [shlex.split(line) for line in lines if line.startswith("slackline export")]
     assert len(commands) == 3
     for command in commands:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import re
 import sys
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from documents import blocks
 from jax.flatten_util import ravel_pytree
 
 import slackline as sl
@@ -31,10 +31,8 @@ TINY = sl.Hyper(num_envs=8, num_steps=8, hidden=(8,), critic_hidden=(8,))
 def example() -> dict[str, Any]:
     """What the guide's example of an algorithm defines."""
     section = GUIDE.read_text(encoding="utf-8").split("## Add an algorithm\n")[1]
-    found = re.search(r"```python\n(.*?)```", section, re.DOTALL)
-    assert found is not None
     names: dict[str, Any] = {}
-    exec(found.group(1), names)
+    exec(blocks(section, "python")[0], names)
     return names
 
 

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from probes import FromZero
 
 from slackline.envs.api import Discrete, Env
 from slackline.envs.cartpole import CartPole, CartPoleState
@@ -30,18 +31,11 @@ HORIZON = 5
 LAST, BREAK = 3, 7
 
 
-class Ladder(Env):
+class Ladder(FromZero):
     """The observation counts the steps from 0, and the reward is the action; action 2 ends the
     episode at the 3rd step, action 7 breaks the observation there and action 8 the reward."""
 
-    observation_size = 1
     action = Discrete(9)
-
-    def default_params(self) -> tuple[()]:
-        return ()
-
-    def reset(self, key: Array, params: Any) -> tuple[Array, Array]:
-        return jnp.zeros(1), jnp.int32(0)
 
     def step(
         self, key: Array, state: Array, action: Array, params: Any
