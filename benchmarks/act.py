@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from slackline.api import Line
 from slackline.envs.api import Continuous
-from slackline.line import Line
 from slackline.methods.catalogue import method
 from slackline.networks.mlp import MLP, Layer, NormedMLP
 from slackline.subspace import Subspace
@@ -36,7 +36,7 @@ LOADING = """
 import sys, time
 begun = time.perf_counter()
 import slackline as sl
-from slackline.line import load
+from slackline.api import load
 imported = time.perf_counter()
 policy = load(sys.argv[1]).at(0.3)
 loaded = time.perf_counter()

@@ -68,7 +68,7 @@ def sample(run: Path, out: Path, points: int, episodes: int, seeds: int, suite: 
     from slackline.suites.suite import TRAIN
 
     subspaces = RunFolder(run).subspaces()[:seeds]
-    played = suite_for(subspaces[0], suite)
+    played = suite_for(subspaces[0], None if suite is None else sl.suite(suite))
     found = sl.adapt_many(subspaces, (TRAIN, *played.variations), points, episodes, 1, suite=played)
     name = f"{played.name}, {subspaces[0].method.name}"
     np.savez_compressed(out, name=name, z=found.candidates, returns=found.returns)

@@ -91,7 +91,8 @@ def training(method: str, budget: float) -> Contender:
 def adaptation() -> dict[str, float]:
     """The paper's protocol on trained policies (untrained ones fall at once and look fast)."""
     suite = sl.suite(SUITE)
-    lines = run_training(configure(SUITE, "lop", seeds=tuple(range(SEEDS)), steps=3_000_000), None)
+    config = configure(suite, "lop", seeds=tuple(range(SEEDS)), steps=3_000_000)
+    lines = run_training(config, None, suite=suite)
     adapt = partial(sl.adapt_many, lines, suite.variations, 10, 10, 100)
     compiling = seconds(adapt)
     best = min(seconds(adapt) for _ in range(5))

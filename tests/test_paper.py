@@ -6,7 +6,7 @@ import pytest
 
 from slackline.methods.catalogue import method
 from slackline.paper import paper_average, paper_ratio, paper_score
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 
 
 @pytest.mark.parametrize("name", ["cartpole", "acrobot", "pendulum", "maze2d"])

@@ -22,10 +22,10 @@ from slackline.io.tensors import read_tensors
 from slackline.learn.program import Program
 from slackline.store.checkpoint_names import FIELD_NAMES
 from slackline.store.run import RunFolder
-from slackline.suites import NAMES
-from slackline.suites import suite as find_suite
+from slackline.suites import NAMES, builtin
 from slackline.training import configure, prepare, run_training
 
+CARTPOLE = builtin("cartpole")
 TINY = sl.Hyper(num_envs=4, num_steps=4, hidden=(4,), critic_hidden=(4,))
 STEPS = 16 * 400
 """400 iterations: 200 strides of two."""
@@ -33,14 +33,14 @@ STEPS = 16 * 400
 
 def config(**changes: Any) -> Any:
     arguments: dict[str, Any] = {"seeds": (3, 4), "steps": STEPS, "hyper": TINY}
-    return configure("cartpole", "lop", **(arguments | changes))
+    return configure(CARTPOLE, "lop", **(arguments | changes))
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An uninterrupted run."""
     path = tmp_path_factory.mktemp("runs") / "whole"
-    run_training(config(), path)
+    run_training(config(), path, suite=CARTPOLE)
     return path
 
 
@@ -105,9 +105,11 @@ def test_a_run_killed_between_saves_resumes_bit_identically(
     """The kill comes after some strides; checkpoints exist only of every stride before it."""
     out = tmp_path / "run"
     with pytest.raises(Killed):
-        run_training(config(), out, on_tick=killing_at(strides), checkpoint_seconds=0.0)
+        run_training(
+            config(), out, on_tick=killing_at(strides), checkpoint_seconds=0.0, suite=CARTPOLE
+        )
     assert not RunFolder(out).finished()
-    run_training(config(), out, resume=True)
+    run_training(config(), out, resume=True, suite=CARTPOLE)
     assert_same_run(out, whole)
 
 
@@ -146,9 +148,9 @@ def test_a_run_killed_during_a_save_resumes_bit_identically(
 
     monkeypatch.setattr(os, "replace", replace)
     with pytest.raises(Killed):
-        run_training(config(), out, checkpoint_seconds=0.0)
+        run_training(config(), out, checkpoint_seconds=0.0, suite=CARTPOLE)
     monkeypatch.setattr(os, "replace", real)
-    run_training(config(), out, resume=True)
+    run_training(config(), out, resume=True, suite=CARTPOLE)
     assert_same_run(out, whole)
     assert not list(out.glob("*.partial"))
 
@@ -179,11 +181,13 @@ def test_discriminators_minibatches_members_and_blocks_resume_bit_identically(
     tmp_path: Path, method: str, changes: dict
 ) -> None:
     hyper = replace(TINY, **changes)
-    made = configure("cartpole", method, seeds=(0, 1), steps=16 * 100, hyper=hyper)
-    run_training(made, tmp_path / "whole")
+    made = configure(CARTPOLE, method, seeds=(0, 1), steps=16 * 100, hyper=hyper)
+    run_training(made, tmp_path / "whole", suite=CARTPOLE)
     with pytest.raises(Killed):
-        run_training(made, tmp_path / "cut", on_tick=killing_at(31), checkpoint_seconds=0.0)
-    run_training(made, tmp_path / "cut", resume=True)
+        run_training(
+            made, tmp_path / "cut", on_tick=killing_at(31), checkpoint_seconds=0.0, suite=CARTPOLE
+        )
+    run_training(made, tmp_path / "cut", resume=True, suite=CARTPOLE)
     assert_same_run(tmp_path / "cut", tmp_path / "whole")
 
 
@@ -213,7 +217,7 @@ def test_a_weight_that_is_no_number_is_never_saved(
 
     after_third_stride(monkeypatch, spoil)
     with pytest.raises(SlacklineError, match=r"diverged at step 96: a weight of seed 3"):
-        run_training(config(), tmp_path / "run", checkpoint_seconds=0.0)
+        run_training(config(), tmp_path / "run", checkpoint_seconds=0.0, suite=CARTPOLE)
     assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] == 4
 
 
@@ -229,13 +233,13 @@ def test_a_normaliser_that_overflows_is_never_saved(
     after_third_stride(monkeypatch, spoil)
     hyper = replace(TINY, normalise_observation=True)
     with pytest.raises(SlacklineError, match=r"mean or deviation of seed 3 .*scale the observ"):
-        run_training(config(hyper=hyper), tmp_path / "run", checkpoint_seconds=0.0)
+        run_training(config(hyper=hyper), tmp_path / "run", checkpoint_seconds=0.0, suite=CARTPOLE)
     assert read_tensors(tmp_path / "run" / "checkpoint.safetensors")[1]["iteration"] == 4
 
 
 def test_a_simulation_that_breaks_down_stops_the_run(tmp_path: Path) -> None:
     """Two good iterations of two steps; the 5th step of every environment is not finite."""
-    exploding = replace(find_suite("pendulum-continuous"), env=Exploding(), name="exploding")
+    exploding = replace(builtin("pendulum-continuous"), env=Exploding(), name="exploding")
     hyper = replace(
         exploding.hyper, num_envs=8, num_steps=2, minibatches=2, normalise_observation=True, block=4
     )
@@ -273,11 +277,11 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before_it(
 ) -> None:
     out = tmp_path / "run"
     with pytest.raises(Killed):
-        run_training(config(), out, on_tick=killing_at(57), checkpoint_seconds=0.0)
+        run_training(config(), out, on_tick=killing_at(57), checkpoint_seconds=0.0, suite=CARTPOLE)
     files = [RunFolder(out).previous_file, RunFolder(out).checkpoint_file]
     assert [read_tensors(file)[1]["iteration"] for file in files] == [110, 112]
     flip(RunFolder(out).checkpoint_file)
-    run_training(config(), out, resume=True)
+    run_training(config(), out, resume=True, suite=CARTPOLE)
     assert "checkpoint.safetensors: is corrupt" in caplog.text
     assert "going on from the checkpoint before it" in caplog.text
     assert_same_run(out, whole)
@@ -290,7 +294,7 @@ def test_a_checkpoint_of_other_seeds_is_refused(whole: Path, tmp_path: Path) -> 
     for name in ("checkpoint.safetensors", "subspace.safetensors"):
         shutil.copy(whole / name, out)
     with pytest.raises(SlacklineError, match=r"seeds \[3, 4\], and this one has \[5, 6\]"):
-        run_training(config(seeds=(5, 6)), out, resume=True)
+        run_training(config(seeds=(5, 6)), out, resume=True, suite=CARTPOLE)
     with pytest.raises(SlacklineError, match=r"subspace.*a run with seeds \[3, 4\]"):
         RunFolder(out).subspaces()
 
@@ -302,7 +306,7 @@ def test_a_folder_that_is_being_written_is_left_alone(whole: Path, tmp_path: Pat
         RunFolder(out).writing(),
         pytest.raises(SlacklineError, match=r"run: is being written by .*, process"),
     ):
-        run_training(config(), out, resume=True)
+        run_training(config(), out, resume=True, suite=CARTPOLE)
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before
 
 
@@ -321,7 +325,7 @@ def test_what_lies_behind_the_checkpoint_in_the_log_may_be_damaged(
     out = unfinished(whole, tmp_path / "run")
     log = RunFolder(out).progress_file
     log.write_bytes(log.read_bytes() + 100 * b"\0" + b"\n")
-    run_training(config(), out, resume=True)
+    run_training(config(), out, resume=True, suite=CARTPOLE)
     assert_same_run(out, whole)
 
 
@@ -335,24 +339,24 @@ def test_a_progress_line_cut_short_is_dropped(whole: Path, tmp_path: Path) -> No
 
 def test_resuming_a_finished_run_changes_nothing(whole: Path) -> None:
     before = {p.name: p.read_bytes() for p in whole.iterdir()}
-    lines = run_training(config(), whole, resume=True)
+    lines = run_training(config(), whole, resume=True, suite=CARTPOLE)
     assert [line.seed for line in lines] == [3, 4]
     assert {p.name: p.read_bytes() for p in whole.iterdir()} == before
 
 
 def test_a_run_is_never_overwritten(whole: Path) -> None:
     with pytest.raises(SlacklineError, match="already holds a run; pass --resume"):
-        run_training(config(), whole)
+        run_training(config(), whole, suite=CARTPOLE)
 
 
 def test_a_folder_with_something_else_is_never_touched(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
     for resume in (False, True):
         with pytest.raises(SlacklineError, match="is not a run; choose another folder"):
-            run_training(config(), tmp_path, resume=resume)
+            run_training(config(), tmp_path, resume=resume, suite=CARTPOLE)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
     with pytest.raises(SlacklineError, match="is a file"):
-        run_training(config(), tmp_path / "thesis.tex")
+        run_training(config(), tmp_path / "thesis.tex", suite=CARTPOLE)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +371,7 @@ def test_resuming_with_other_settings_names_the_difference(
     whole: Path, change: dict, problem: str
 ) -> None:
     with pytest.raises(SlacklineError, match=problem):
-        run_training(config(**change), whole, resume=True)
+        run_training(config(**change), whole, resume=True, suite=CARTPOLE)
 
 
 @pytest.mark.parametrize("file", ["run.json", "checkpoint.safetensors"])
@@ -382,7 +386,7 @@ def test_resuming_from_a_damaged_file_says_so_and_touches_nothing(
     (out / file).write_bytes(content[: len(content) // 2])
     before = {p.name: p.read_bytes() for p in out.iterdir()}
     with pytest.raises(SlacklineError, match=file):
-        run_training(config(), out, resume=True)
+        run_training(config(), out, resume=True, suite=CARTPOLE)
     assert {p.name: p.read_bytes() for p in out.iterdir()} == before
 
 
@@ -411,7 +415,7 @@ def test_a_checkpoint_of_another_network_is_refused(whole: Path, tmp_path: Path)
     RunFolder(out).create(config(hyper=wide))
     shutil.copy(whole / "checkpoint.safetensors", out)
     with pytest.raises(SlacklineError, match=r"policy.*expected float32"):
-        run_training(config(hyper=wide), out, resume=True)
+        run_training(config(hyper=wide), out, resume=True, suite=CARTPOLE)
 
 
 def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(
@@ -426,10 +430,10 @@ def test_divergence_stops_the_run_and_keeps_the_last_good_checkpoint(
     out = tmp_path / "run"
     after_third_stride(monkeypatch, spoil)
     with pytest.raises(SlacklineError, match=r"diverged at step 96: critic of seed 4 .*kept in"):
-        run_training(config(), out, checkpoint_seconds=0.0)
+        run_training(config(), out, checkpoint_seconds=0.0, suite=CARTPOLE)
     assert read_tensors(out / "checkpoint.safetensors")[1]["iteration"] == 4
     monkeypatch.undo()
-    run_training(config(), out, resume=True)
+    run_training(config(), out, resume=True, suite=CARTPOLE)
     assert_same_run(out, whole)
 
 
@@ -527,9 +531,9 @@ def test_a_run_of_which_nothing_is_trained_gives_way(tmp_path: Path, resume: boo
 
 
 def test_a_preset_by_its_name() -> None:
-    fast = find_suite("halfcheetah").presets["fast"]
-    assert configure("halfcheetah", preset="fast").hyper == fast
-    assert configure("halfcheetah").hyper == find_suite("halfcheetah").hyper
+    fast = builtin("halfcheetah").presets["fast"]
+    assert configure(builtin("halfcheetah"), preset="fast").hyper == fast
+    assert configure(builtin("halfcheetah")).hyper == builtin("halfcheetah").hyper
     with pytest.raises(SlacklineError, match=r"unknown preset of halfcheetah 'slow'.*paper, fast"):
         sl.train("halfcheetah", preset="slow")
     with pytest.raises(SlacklineError, match="exclude each other"):

@@ -18,17 +18,15 @@ if TYPE_CHECKING:
     from slackline.adapt.adapter import Adapter, Choice
     from slackline.adapt.asktell import AskTell, load_adapter
     from slackline.adapt.catalogue import ADAPTERS
-    from slackline.adapt.kshot import Adaptation, adapt_many
+    from slackline.adapt.kshot import Adaptation
+    from slackline.api import Line, adapt_many, load, suite, train, train_seeds
     from slackline.envs.envpool import envpool
     from slackline.envs.gymnasium import gymnasium
     from slackline.learn.hyper import Hyper
-    from slackline.line import Line, load
     from slackline.methods.catalogue import CATALOGUE, method
     from slackline.methods.method import Method
     from slackline.subspace import Policy, Subspace
-    from slackline.suites import suite
     from slackline.suites.suite import Suite, Variation
-    from slackline.training import train, train_seeds
 
 compile_loops_whole()
 
@@ -41,21 +39,21 @@ _HOMES = {
     "CATALOGUE": "slackline.methods.catalogue",
     "Choice": "slackline.adapt.adapter",
     "Hyper": "slackline.learn.hyper",
-    "Line": "slackline.line",
+    "Line": "slackline.api",
     "Method": "slackline.methods.method",
     "Policy": "slackline.subspace",
     "Subspace": "slackline.subspace",
     "Suite": "slackline.suites.suite",
     "Variation": "slackline.suites.suite",
-    "adapt_many": "slackline.adapt.kshot",
+    "adapt_many": "slackline.api",
     "envpool": "slackline.envs.envpool",
     "gymnasium": "slackline.envs.gymnasium",
-    "load": "slackline.line",
+    "load": "slackline.api",
     "load_adapter": "slackline.adapt.asktell",
     "method": "slackline.methods.catalogue",
-    "suite": "slackline.suites",
-    "train": "slackline.training",
-    "train_seeds": "slackline.training",
+    "suite": "slackline.api",
+    "train": "slackline.api",
+    "train_seeds": "slackline.api",
 }
 
 __all__ = [

@@ -17,7 +17,7 @@ import jax
 import numpy as np
 
 from slackline.adapt.trained import with_training_returns
-from slackline.envs.host import EnvironmentFailed, HostEnv
+from slackline.envs.host import EnvironmentFailed
 from slackline.errors import Interrupted, SlacklineError, require_number
 from slackline.io.signals import stop_signals
 from slackline.learn.hyper import Hyper
@@ -26,43 +26,18 @@ from slackline.learn.normalise import Moments
 from slackline.learn.opening import opened
 from slackline.learn.program import Progress
 from slackline.learn.programs import Trainer, strides, trainer_of
-from slackline.line import Line
 from slackline.methods.catalogue import BASELINE, DEFAULT
 from slackline.methods.catalogue import method as find_method
-from slackline.progress import OnTick, Tick, training_bar
+from slackline.progress import OnTick, Tick
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace, save_subspaces
-from slackline.suites import NAMES, builtin
-from slackline.suites import suite as find_suite
 from slackline.suites.recorded import spec_of
 from slackline.suites.suite import Suite
 
-Task = str | Suite | HostEnv | Callable[..., Any]
-"""What can be trained on: a suite or its name, an environment, or a function that makes one."""
-
-
-def suite_named(task: Task) -> Suite:
-    """The suite that `task` stands for."""
-    if isinstance(task, str):
-        return find_suite(task)
-    if isinstance(task, Suite):
-        found = task
-    else:
-        from slackline.envs.gymnasium import gymnasium
-        from slackline.suites.own import suite_of
-
-        found = suite_of(task if isinstance(task, HostEnv) else gymnasium(task))
-    if found.name in NAMES and not isinstance(task, Suite):
-        raise SlacklineError(
-            f"the function that makes your environment is called {found.name}, as a suite is; "
-            "call it something else"
-        )
-    return found
-
 
 def configure(
-    suite: Task,
+    suite: Suite,
     method: str = DEFAULT,
     *,
     seeds: tuple[int, ...] = (0,),
@@ -72,21 +47,20 @@ def configure(
     **options: Any,
 ) -> RunConfig:
     """A checked run configuration; what is left out comes from the suite and the catalogue."""
-    found = suite_named(suite)
     if hyper is not None and preset is not None:
         raise SlacklineError("hyper and preset exclude each other; give one of them")
     if not isinstance(hyper, Hyper | None):
         raise SlacklineError(f"hyper is a {type(hyper).__name__}; it must be a slackline.Hyper")
     config = RunConfig(
-        suite=found.name,
+        suite=suite.name,
         method=method,
-        options=find_method(method, **(found.options.get(method, {}) | options)).options,
-        hyper=found.preset(preset or "paper", method) if hyper is None else hyper,
+        options=find_method(method, **(suite.options.get(method, {}) | options)).options,
+        hyper=suite.preset(preset or "paper", method) if hyper is None else hyper,
         seeds=seeds,
-        steps=usual_steps(found) if steps is None else steps,
-        spec=spec_of(found),
+        steps=usual_steps(suite) if steps is None else steps,
+        spec=spec_of(suite),
     )
-    config.check(found)
+    config.check(suite)
     return config
 
 
@@ -100,96 +74,11 @@ def usual_steps(suite: Suite) -> int:
     return int(asked)
 
 
-def train(
-    suite: Task,
-    method: str = DEFAULT,
-    *,
-    seed: int = 0,
-    steps: int | None = None,
-    hyper: Hyper | None = None,
-    preset: str | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    on_tick: OnTick | None = None,
-    keep_at: float | None = None,
-    from_run: str | Path | None = None,
-    progress: bool = True,
-    **options: Any,
-) -> Line:
-    """Train one subspace of policies on a suite's training environment.
-
-    Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said otherwise;
-    robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the
-    run is kept in that folder, checkpoints included, and `resume=True` continues one that was
-    interrupted; `keep_at=0.5` also keeps the state after half of the training. From such a state
-    of a single policy's run, `from_run`, a fan can begin. `progress` shows a bar where there is a
-    terminal, unless `on_tick` is told instead.
-    """
-    trained = train_seeds(
-        suite,
-        method,
-        seeds=1,
-        first_seed=seed,
-        steps=steps,
-        hyper=hyper,
-        preset=preset,
-        out=out,
-        resume=resume,
-        on_tick=on_tick,
-        keep_at=keep_at,
-        from_run=from_run,
-        progress=progress,
-        **options,
-    )
-    return trained[0]
-
-
-def train_seeds(
-    suite: Task,
-    method: str = DEFAULT,
-    *,
-    seeds: int = 10,
-    first_seed: int = 0,
-    steps: int | None = None,
-    hyper: Hyper | None = None,
-    preset: str | None = None,
-    out: str | Path | None = None,
-    resume: bool = False,
-    on_tick: OnTick | None = None,
-    keep_at: float | None = None,
-    from_run: str | Path | None = None,
-    progress: bool = True,
-    **options: Any,
-) -> list[Line]:
-    """Train several seeds as one compiled program; otherwise like `train`."""
-    # One seed goes by as it is: what it may be is checked, and said, with the rest.
-    numbers = (first_seed,) if seeds == 1 else tuple(range(first_seed, first_seed + seeds))
-    found = suite_named(suite)
-    config = configure(
-        found, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
-    )
-    single = None
-    if from_run is not None:
-        config, single = beginning_from(config, found, RunFolder(from_run))
-    shown, title = progress and on_tick is None, f"{method} on {found.name}"
-    with training_bar(title, found.digits, shown=shown) as bar:
-        trained = run_training(
-            config,
-            out,
-            suite=found,
-            resume=resume,
-            on_tick=on_tick or bar,
-            keep_at=keep_at,
-            single=single,
-        )
-    return list(map(Line.of, trained))
-
-
 def run_training(
     config: RunConfig,
     out: str | Path | None,
     *,
-    suite: Suite | None = None,
+    suite: Suite,
     resume: bool = False,
     on_tick: OnTick | None = None,
     checkpoint_seconds: float = 30.0,
@@ -198,14 +87,13 @@ def run_training(
 ) -> list[Subspace]:
     """Train what `config` says, in a folder if one is given, and return one subspace per seed.
 
-    `suite` is what `config` was made of; it may be left out if it is one of slackline's own.
+    `suite` is what `config` was made of.
     `keep_at` also keeps the state after that share of the training, for a fan to begin from;
     `single` is a single policy's state to begin from, if `config` says so (see `beginning_from`).
     """
     set_up_jax()
     if keep_at is not None:
         require_number("keep_at", keep_at, low=0.0, high=1.0)
-    suite = builtin(config.suite) if suite is None else suite
     if out is None:
         training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, single)
         return knowing_their_returns(subspaces_of(config, suite, training.run()), suite)

@@ -15,10 +15,10 @@ from host_probes import Faulty, HostAim
 
 import slackline as sl
 from slackline.adapt import host
+from slackline.api import Line
 from slackline.envs.api import Continuous, Discrete
 from slackline.envs.gymnasium import describe
 from slackline.errors import SlacklineError
-from slackline.line import Line
 from slackline.methods.catalogue import CATALOGUE
 from slackline.networks.mlp import MLP, Layer, init_mlp
 from slackline.suites.own import changed_options, suite_of

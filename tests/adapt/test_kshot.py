@@ -15,8 +15,8 @@ from probes import AIM_SUITE, Aim, AimParams
 from slackline.adapt import kshot
 from slackline.adapt.catalogue import ADAPTERS, adapter_named
 from slackline.adapt.kshot import KShot, adapt_by, adapt_many
+from slackline.api import Line
 from slackline.errors import SlacklineError
-from slackline.line import Line
 from slackline.methods.catalogue import CATALOGUE
 from slackline.networks.mlp import MLP, Layer, init_mlp
 from slackline.suites.suite import TRAIN, Variation, setting

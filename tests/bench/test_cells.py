@@ -15,7 +15,7 @@ from slackline.errors import SlacklineError
 from slackline.report.results import load_results
 from slackline.store.run import RunFolder
 from slackline.store.scores import merge_scores, read_scores
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 
 RESULTS = Path(__file__).parents[2] / "results"
 KEPT = sorted({file.parents[1] for file in RESULTS.rglob("run.json")})

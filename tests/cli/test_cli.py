@@ -257,7 +257,7 @@ def test_adapt_prints_a_table_or_json_and_keeps_other_scores(bench: Path) -> Non
 def test_options_may_come_before_the_suite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The suite decides the hyper-parameters wherever it stands, and so does --preset=NAME."""
     from slackline.cli.train import parse
-    from slackline.suites import suite
+    from slackline.suites.resolve import suite
 
     assert parse(["--seeds", "3", "maze2d"]).hyper == suite("maze2d").hyper
     assert parse(["--method", "lop", "pendulum"]).hyper == suite("pendulum").hyper

@@ -49,7 +49,7 @@ def test_without_gymnasium_ids_lead_to_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    monkeypatch.setattr("slackline.suites.own.find_spec", lambda _: None)
+    monkeypatch.setattr("slackline.suites.resolve.words.find_spec", lambda _: None)
     assert "did you mean gym:Swing-v0?" in refused(capsys, "train", "Swing-v0")
     said = refused(capsys, "train", "gym:Swing-v0")
     assert said.endswith("pip install 'slackline-rl[gymnasium]'")

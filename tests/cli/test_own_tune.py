@@ -16,7 +16,8 @@ import slackline as sl
 from slackline.learn.learner import Learner
 from slackline.learn.programs import trainer_of
 from slackline.methods.catalogue import method
-from slackline.suites.own import environment, suite_of
+from slackline.suites.own import suite_of
+from slackline.suites.resolve import environment
 from slackline.suites.suite import TrainTask
 from slackline.tuning import _scores_on_host, tune
 

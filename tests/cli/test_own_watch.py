@@ -16,7 +16,7 @@ import slackline as sl
 from slackline import cli
 from slackline.envs.camera import MAX_SIDE, Camera, shrunk
 from slackline.errors import SlacklineError
-from slackline.suites.own import environment
+from slackline.suites.resolve import environment
 from slackline.suites.suite import TRAIN
 from slackline.watch.filmed import film_episodes
 

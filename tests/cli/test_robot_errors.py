@@ -13,14 +13,14 @@ import pytest
 from test_cli import refused
 
 import slackline as sl
+from slackline.api import Line
 from slackline.envs.brax import BraxParams, HalfCheetah
 from slackline.errors import SlacklineError
 from slackline.io.files import read_json
 from slackline.io.tensors import read_tensors
-from slackline.line import Line
 from slackline.store.run import RunConfig, RunFolder
-from slackline.suites import suite as find_suite
 from slackline.suites.bodies import dead_sensors
+from slackline.suites.resolve import suite as find_suite
 from slackline.training import run_training
 
 TINY = (
@@ -86,7 +86,7 @@ def test_a_robot_that_explodes_stops_the_run_and_is_not_kept(
     """Training names the step and keeps what was good; files of another body are refused."""
     sound = find_suite("halfcheetah")
     good = tmp_path / "good"
-    line = run_training(config("halfcheetah"), good, checkpoint_seconds=0.0)[0]
+    line = run_training(config("halfcheetah"), good, suite=sound, checkpoint_seconds=0.0)[0]
     with pytest.raises(SlacklineError, match="Custom returned a value that is not finite"):
         Line.of(line).adapt(
             lambda params: params._replace(sys=exploding(params.sys)),

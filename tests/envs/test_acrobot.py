@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from slackline.envs.acrobot import Acrobot, AcrobotParams, AcrobotState
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 from slackline.suites.suite import TRAIN
 
 ENV = Acrobot()

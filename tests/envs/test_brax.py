@@ -29,8 +29,8 @@ from slackline.envs.brax import (
     slim,
 )
 from slackline.errors import SlacklineError
-from slackline.suites import suite
 from slackline.suites.bodies import PARTS, dead_sensors, friction, gravity, part_size
+from slackline.suites.resolve import suite
 from slackline.suites.suite import TRAIN, Suite, Variation
 from slackline.types import Array
 
@@ -318,7 +318,8 @@ def test_without_brax(monkeypatch: pytest.MonkeyPatch) -> None:
 
 QUIET = """
 import sys
-from slackline.suites import FURTHER, NAMES, suite
+from slackline.suites import FURTHER, NAMES
+from slackline.suites.resolve import suite
 for name in (*NAMES, *FURTHER):
     suite(name)
 assert not {"brax", "mujoco", "jaxopt", "flax"} & set(sys.modules)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from slackline.envs.cartpole import CartPole, CartPoleParams, CartPoleState
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 from slackline.suites.suite import TRAIN, setting
 
 ENV, SUITE = CartPole(), suite("cartpole")

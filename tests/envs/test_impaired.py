@@ -18,7 +18,6 @@ from slackline.envs.cartpole import CartPole
 from slackline.envs.impaired import Impaired, ImpairedParams
 from slackline.envs.minigrid import MultiRoom
 from slackline.errors import SlacklineError
-from slackline.suites import suite
 from slackline.suites.impairments import (
     inside,
     latency,
@@ -26,6 +25,7 @@ from slackline.suites.impairments import (
     sensor_noise,
     weak_motor,
 )
+from slackline.suites.resolve import suite
 from slackline.suites.suite import TRAIN, Variation
 from slackline.types import Array
 

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from slackline.envs.maze import GOAL, START, Maze, MazeParams, MazeState, parse_maze
 from slackline.methods.latent import Point
 from slackline.rollout import CompiledRunner
-from slackline.suites import suite
 from slackline.suites.maze2d import DRAWINGS
+from slackline.suites.resolve import suite
 from slackline.types import Array
 
 SUITE = suite("maze2d")

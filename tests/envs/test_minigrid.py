@@ -33,8 +33,8 @@ from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.latent import Point
 from slackline.paper import paper_average, paper_score
 from slackline.rollout import CompiledRunner, Fixed, Jobs
-from slackline.suites import suite
 from slackline.suites.minigrid import maze
+from slackline.suites.resolve import suite
 from slackline.types import Array
 
 ENV, SUITE, KEY = MultiRoom(), suite("minigrid"), jax.random.key(0)
@@ -356,7 +356,7 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 QUIET = """
 import sys
 from slackline.rollout import CompiledRunner, Fixed, Jobs
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 env = suite("minigrid").jax_env
 assert not {"minigrid", "pygame", "gymnasium"} & set(sys.modules)
 env.default_params()

@@ -25,7 +25,7 @@ from slackline.envs.mjcf import (
     stock_xml,
 )
 from slackline.errors import SlacklineError
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 
 mujoco: Any = pytest.importorskip("mujoco", reason="MuJoCo is not installed")
 pytest.importorskip("envpool_assets", reason="EnvPool is not installed")

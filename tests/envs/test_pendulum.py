@@ -12,7 +12,7 @@ import pytest
 
 from slackline.envs.api import Continuous, Discrete
 from slackline.envs.pendulum import Pendulum, PendulumParams, PendulumState
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 
 CHANGES = {
     "Train": {},

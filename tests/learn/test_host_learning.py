@@ -30,7 +30,8 @@ from slackline.learn.learner import Learner, TrainState
 from slackline.learn.program import Program
 from slackline.methods.catalogue import method
 from slackline.store.run import RunFolder
-from slackline.training import configure, run_training, suite_named
+from slackline.suites.resolve import as_suite
+from slackline.training import configure, run_training
 from slackline.types import Transition
 
 TINY = Hyper(
@@ -311,7 +312,7 @@ def test_a_host_run_resumes_with_fresh_environments(tmp_path: Path) -> None:
             seeds.extend([] if seed is None else [seed])
             return super().reset(seed=seed, options=options)
 
-    suite, out = suite_named(describe("diary", Sown, {})), tmp_path / "run"
+    suite, out = as_suite(describe("diary", Sown, {})), tmp_path / "run"
     config = configure(suite, seeds=(0, 1), steps=10 * 16, hyper=TINY)
     with pytest.raises(Killed):
         run_training(config, out, suite=suite, on_tick=killing_at(4), checkpoint_seconds=0.0)
@@ -338,7 +339,7 @@ def test_a_failing_environment_leaves_a_checkpoint_to_resume_from(
     """Four environments fail in their 10th step, the second of the third iteration."""
     monkeypatch.setattr(WatchedPool.__init__, "__defaults__", (0.5,))
     monkeypatch.setattr(Faulty, "fault", fault)
-    suite, out = suite_named(sl.gymnasium(Faulty, at=10)), tmp_path / "run"
+    suite, out = as_suite(sl.gymnasium(Faulty, at=10)), tmp_path / "run"
     config = configure(suite, seeds=(0,), steps=4 * 16, hyper=TINY)
     with pytest.raises(SlacklineError) as failure:
         run_training(config, out, suite=suite, checkpoint_seconds=0.0)

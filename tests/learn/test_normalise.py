@@ -23,7 +23,7 @@ from slackline.methods.catalogue import CATALOGUE
 from slackline.networks.mlp import init_mlp
 from slackline.networks.normaliser import Normaliser
 from slackline.subspace import load_subspaces, save_subspaces
-from slackline.suites import suite as find_suite
+from slackline.suites.resolve import suite as find_suite
 
 HYPER = replace(
     find_suite("pendulum-continuous").hyper,

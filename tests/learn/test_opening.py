@@ -12,11 +12,12 @@ import pytest
 from commands import refused
 
 import slackline as sl
+from slackline.api import train_seeds
 from slackline.errors import SlacklineError
 from slackline.learn.opening import opened
 from slackline.store.run import RunFolder
-from slackline.suites import suite as find_suite
-from slackline.training import configure, program_of, train_seeds
+from slackline.suites.resolve import suite as find_suite
+from slackline.training import configure, program_of
 
 TINY = sl.Hyper(num_envs=4, num_steps=4, hidden=(4,), critic_hidden=(4,))
 STEPS = 16 * 40
@@ -50,7 +51,7 @@ def test_the_middle_is_the_single_policy_and_the_critic_ignores_z() -> None:
     suite = find_suite("cartpole")
 
     def program(method: str) -> Any:
-        config = configure("cartpole", method, seeds=(3, 4), steps=STEPS, hyper=TINY)
+        config = configure(suite, method, seeds=(3, 4), steps=STEPS, hyper=TINY)
         return program_of(config, suite)
 
     fan, policy = program("fan"), program("single")

@@ -13,7 +13,7 @@ import pytest
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.store.scores import SCHEMA, merge_scores
-from slackline.suites import suite as find_suite
+from slackline.suites.resolve import suite as find_suite
 from slackline.suites.suite import TRAIN
 
 SUITE = find_suite("cartpole")

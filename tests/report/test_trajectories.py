@@ -12,10 +12,10 @@ import jax
 import numpy as np
 import pytest
 
+from slackline.api import Line
 from slackline.envs.maze import GOAL, START, Maze, MazeParams
 from slackline.errors import SlacklineError
 from slackline.learn.learner import Learner
-from slackline.line import Line
 from slackline.methods.catalogue import method
 from slackline.networks.mlp import MLP
 from slackline.report.trajectories import (
@@ -26,7 +26,7 @@ from slackline.report.trajectories import (
     trajectories_png,
     walks,
 )
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 
 UP, DOWN, LEFT, RIGHT = range(4)
 MAZES = ("Train", *(v.name for v in suite("maze2d").variations))

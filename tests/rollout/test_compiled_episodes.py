@@ -25,7 +25,7 @@ from slackline.envs.cartpole import CartPole
 from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP, Layer, init_mlp
 from slackline.rollout import CompiledRunner, Jobs
-from slackline.suites import suite as find_suite
+from slackline.suites.resolve import suite as find_suite
 
 
 def saying(outputs: list[float], fan_in: int) -> MLP:

@@ -15,6 +15,7 @@ import pytest
 
 from slackline.io.tensors import write_tensors
 from slackline.store.run import RunFolder
+from slackline.suites import builtin
 from slackline.training import configure, prepare
 
 ITERATIONS = 4
@@ -52,7 +53,7 @@ def train(out: Path, config: Any) -> None:
 
 
 def test_stopped_at_any_call_it_ends_the_same(kill: ModuleType, tmp_path: Path) -> None:
-    config = configure("cartpole", "lop", seeds=(1, 2))
+    config = configure(builtin("cartpole"), "lop", seeds=(1, 2))
     with kill.disk() as counted:
         train(tmp_path / "whole", config)
     whole = kill.outcome(tmp_path / "whole")

@@ -27,9 +27,10 @@ from slackline.errors import NotNamed, SlacklineError
 from slackline.io.tensors import read_tensors, write_tensors
 from slackline.report.results import load_results
 from slackline.store.run import RunFolder
-from slackline.suites import own
-from slackline.suites.own import another, changed_options, environment, suite_of
-from slackline.suites.recorded import home_of, named_again, recorded, spec_of, words_of
+from slackline.suites.own import another, changed_options, suite_of
+from slackline.suites.recorded import home_of, recorded, spec_of, words_of
+from slackline.suites.resolve import environment, named_again
+from slackline.suites.resolve import words as resolve_words
 from slackline.suites.suite import Suite
 from slackline.training import run_training
 
@@ -79,7 +80,7 @@ def harm(monkeypatch: pytest.MonkeyPatch) -> Callable[[], bool]:
 
 @pytest.mark.parametrize("name", EVIL)
 def test_these_names_do_harm_where_they_are_resolved(name: str, harm: Callable[[], bool]) -> None:
-    own._environment.cache_clear()
+    resolve_words._environment.cache_clear()
     with suppress(Exception, SystemExit):
         sl.suite(name)
     assert harm()
@@ -383,7 +384,7 @@ def test_a_checkpoint_of_an_earlier_version_goes_on(tmp_path: Path) -> None:
     shutil.copytree(EARLIER / "checkpoint", out)
     config = RunFolder(out).config()
     before = read_tensors(out / "checkpoint.safetensors")[0]
-    run_training(config, out, resume=True)
+    run_training(config, out, suite=RunFolder(out).suite(), resume=True)
     assert [line["iteration"] for line in RunFolder(out).read_progress()] == list(range(1, 7))
     assert set(read_tensors(out / "checkpoint.safetensors")[0]) == set(before)
     assert "networks.auxiliary.layers.0.weight" in before

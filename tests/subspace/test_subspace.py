@@ -15,10 +15,10 @@ import pytest
 from safetensors import safe_open
 from safetensors.numpy import save_file
 
+from slackline.api import Line, load
 from slackline.envs.api import Continuous, Discrete
 from slackline.errors import SlacklineError
 from slackline.io.tensors import read_tensors, write_tensors
-from slackline.line import Line, load
 from slackline.methods.catalogue import CATALOGUE, method
 from slackline.networks.mlp import NormedMLP, init_mlp
 from slackline.networks.normaliser import Normaliser

@@ -19,7 +19,7 @@ from slackline.envs import spring
 from slackline.envs.brax import Ant, BraxParams, HalfCheetah, Robot, compiled, quiet_brax
 from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
-from slackline.suites import DEVELOPED_ON, FURTHER, suite
+from slackline.suites import DEVELOPED_ON, FURTHER
 from slackline.suites.bodies import (
     PARTS,
     _invweights,
@@ -34,6 +34,7 @@ from slackline.suites.bodies import (
     slope,
 )
 from slackline.suites.hard import JOINTS
+from slackline.suites.resolve import suite
 from slackline.suites.suite import TRAIN, Suite, Variation
 
 SUITES = [

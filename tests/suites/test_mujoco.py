@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import slackline as sl
+from slackline.api import Line
 from slackline.envs.host import HostParams, open_pool
 from slackline.errors import SlacklineError
-from slackline.line import Line
 from slackline.suites.mujoco import ANT, MujocoRobot
 from slackline.training import configure, run_training
 
@@ -100,8 +100,8 @@ def test_a_line_trains_and_adapts() -> None:
     tiny = replace(
         suite.presets["fast"], num_envs=2, num_steps=8, minibatches=2, hidden=(8,), epochs=1
     )
-    config = configure(suite.name, "lop", steps=32, hyper=replace(tiny, critic_hidden=(8,)))
-    (line,) = run_training(config, None)
+    config = configure(suite, "lop", steps=32, hyper=replace(tiny, critic_hidden=(8,)))
+    (line,) = run_training(config, None, suite=suite)
     found = Line.of(line).adapt("BigShins", shots=2, score_episodes=1)
     assert np.isfinite(found.score)
     assert found.returns.shape == (2, 1)
@@ -113,4 +113,4 @@ def test_an_engine_that_is_none_names_mujoco_too() -> None:
     ):
         sl.suite("ant-mojoco")
     with pytest.raises(SlacklineError, match="block is 64"):
-        configure("ant-mujoco", hyper=replace(mujoco("ant").hyper, block=64))
+        configure(mujoco("ant"), hyper=replace(mujoco("ant").hyper, block=64))

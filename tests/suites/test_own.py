@@ -18,8 +18,8 @@ from slackline.envs.envpool import EnvPoolEnv
 from slackline.envs.gymnasium import GymnasiumEnv
 from slackline.envs.host import HostParams
 from slackline.errors import SlacklineError
-from slackline.suites.own import CONTINUOUS, DISCRETE, HORIZON, PROTOCOL, environment
-from slackline.training import suite_named
+from slackline.suites.own import CONTINUOUS, DISCRETE, HORIZON, PROTOCOL
+from slackline.suites.resolve import as_suite, environment
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def refused(suite: Any) -> str:
     with pytest.raises(SlacklineError) as refusal:
-        suite_named(suite)
+        as_suite(suite)
     assert "\n" not in str(refusal.value)
     return str(refusal.value)
 
@@ -80,15 +80,15 @@ def test_a_function_in_the_folder_of_the_command() -> None:
 
 def test_objects_stand_for_themselves_and_for_nothing_else() -> None:
     env = sl.gymnasium(Diary)
-    assert suite_named(env).env is env
+    assert as_suite(env).env is env
     assert sl.suite("host_probes:Diary").env is not env, "a name is not an object of somebody's"
-    assert suite_named(HostAim).name == "host_probes:HostAim"
-    one, other = suite_named(lambda: Diary()), suite_named(lambda: HostAim())
+    assert as_suite(HostAim).name == "host_probes:HostAim"
+    one, other = as_suite(lambda: Diary()), as_suite(lambda: HostAim())
     assert one.name == other.name == "lambda"
     assert isinstance(one.env.action, Discrete)
     assert isinstance(other.env.action, Continuous)
     short = replace(sl.suite("cartpole"), horizon=7)
-    assert suite_named(short) is short
+    assert as_suite(short) is short
     assert sl.suite("cartpole").horizon > 7
 
 
@@ -109,7 +109,7 @@ def test_a_function_called_as_a_suite_is_refused() -> None:
         return Diary()
 
     with pytest.raises(SlacklineError, match="is called ant, as a suite is"):
-        suite_named(ant)
+        as_suite(ant)
     assert isinstance(sl.suite("ant").env, Ant)
 
 

@@ -16,7 +16,8 @@ from slackline.envs.brax import RESET_NOISE
 from slackline.envs.impaired import Impaired
 from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import paper_average, paper_score
-from slackline.suites import FURTHER, NAMES, suite
+from slackline.suites import FURTHER, NAMES
+from slackline.suites.resolve import suite
 from slackline.suites.suite import TRAIN, Suite, Variation
 from slackline.types import Array
 

@@ -12,7 +12,7 @@ import pytest
 from slackline.drawing.sheet import styled
 from slackline.envs.cartpole import CartPoleState
 from slackline.errors import SlacklineError
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 from slackline.watch.episodes import Episodes
 from slackline.watch.files import check_target, write_film, write_strip
 from slackline.watch.film import Film, Timing

@@ -12,7 +12,7 @@ import pytest
 
 import slackline as sl
 from slackline.envs.brax import Ant
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 from slackline.watch.episodes import run_episodes
 from slackline.watch.scenes import ACCENT, FAR, NEAR, SKY, mix, painter_of
 from slackline.watch.watched import step_seconds

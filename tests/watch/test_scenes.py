@@ -10,7 +10,8 @@ import pytest
 
 from slackline.envs.view import Body, Bones, View
 from slackline.errors import SlacklineError
-from slackline.suites import NAMES, suite
+from slackline.suites import NAMES
+from slackline.suites.resolve import suite
 from slackline.suites.suite import TRAIN
 from slackline.watch.scenes import (
     ACCENT,

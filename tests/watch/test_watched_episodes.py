@@ -12,7 +12,7 @@ import pytest
 import slackline as sl
 from slackline.envs.cartpole import CartPole, CartPoleState
 from slackline.rollout import CompiledRunner, Film, Fixed, Jobs, Played
-from slackline.suites import suite
+from slackline.suites.resolve import suite
 from slackline.watch.episodes import Episodes, episodes_of, run_episodes
 
 HORIZON = 60

@@ -29,7 +29,6 @@ from slackline.parallel.blocks import one_by_one
 from slackline.parallel.mesh import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.runtime import set_up_jax
 from slackline.subspace import Subspace
-from slackline.suites import suite as find_suite
 from slackline.suites.recorded import home_of
 from slackline.suites.suite import Protocol as SuiteProtocol
 from slackline.suites.suite import Suite, Variation, insist_on_spaces
@@ -133,7 +132,7 @@ def adapt_many(
     shots: int,
     episodes: int,
     score_episodes: int,
-    suite: str | Suite | None = None,
+    suite: Suite | None = None,
 ) -> KShot:
     """Adapt every seed to every variation by the paper's grid. The variations are those of `suite`:
     by default the one the subspaces were trained on."""
@@ -155,7 +154,7 @@ def adapt_by(
     variations: Sequence[Variation],
     score_episodes: int,
     *,
-    suite: str | Suite | None = None,
+    suite: Suite | None = None,
     beside_default: bool = False,
 ) -> Adapted:
     """Adapt every seed to every variation by any adapter, each with a budget of its own.
@@ -281,14 +280,13 @@ class CompiledPlayer:
         return returns
 
 
-def suite_for(subspace: Subspace, suite: str | Suite | None) -> Suite:
+def suite_for(subspace: Subspace, suite: Suite | None) -> Suite:
     """The suite whose variations to adapt to: the subspace's own, or one with the same spaces."""
     home = home_of(subspace)
     if suite is None:
         return home
-    found = find_suite(suite) if isinstance(suite, str) else suite
-    insist_on_spaces(found.name, found.env.spaces, home.name, home.env.spaces)
-    return found
+    insist_on_spaces(suite.name, suite.env.spaces, home.name, home.env.spaces)
+    return suite
 
 
 Changing = tuple[tuple[int, ...], ...]

@@ -28,7 +28,7 @@ def adapt_one(
     shots: int | None,
     episodes: int | None,
     score_episodes: int | None,
-    suite: str | Suite | None = None,
+    suite: Suite | None = None,
     **options: Any,
 ) -> Adaptation:
     """Adapt one subspace to one variation of `suite`; None means its own, and its protocol."""

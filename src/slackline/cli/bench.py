@@ -19,7 +19,7 @@ from slackline.methods.catalogue import method as find_method
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunFolder
-from slackline.suites import suite as find_suite
+from slackline.suites.resolve import suite as find_suite
 
 if TYPE_CHECKING:
     from slackline.bench.cells import Cell

@@ -34,8 +34,8 @@ class Export:
     """The file to write. Default: policy.onnx, line.onnx or policy.h in the run folder."""
 
     def run(self) -> None:
+        from slackline.api import load
         from slackline.export import KINDS
-        from slackline.line import load
 
         line = load(self.path, self.seed)
         z = None if self.z is None else parse_z(self.z, line.method.latent)

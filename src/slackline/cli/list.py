@@ -31,7 +31,7 @@ def catalogue() -> dict[str, Any]:
     """Everything that can be named on the command line."""
     from slackline.envs.brax import BACKENDS
     from slackline.methods.catalogue import CATALOGUE
-    from slackline.suites import FURTHER, MUJOCO, NAMES, ROBOTS, suite
+    from slackline.suites import FURTHER, MUJOCO, NAMES, ROBOTS, builtin
 
     engines = (*BACKENDS[1:], MUJOCO)
     names = [n for name in NAMES for n in (name, *(f for f in FURTHER if f.startswith(f"{name}-")))]
@@ -50,7 +50,7 @@ def catalogue() -> dict[str, Any]:
                 "exceptions": s.exceptions,
                 "presets": ["paper", *s.presets],
             }
-            for s in map(suite, names)
+            for s in map(builtin, names)
         ],
         "methods": [
             {"name": m.name, "title": m.title, "options": m.options} for m in CATALOGUE.values()

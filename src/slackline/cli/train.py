@@ -26,7 +26,7 @@ from slackline.methods.catalogue import DEFAULT
 from slackline.runtime import set_up_jax
 from slackline.shown import human
 from slackline.store.run import RunFolder, folder_name
-from slackline.suites import suite as find_suite
+from slackline.suites.resolve import suite as find_suite
 from slackline.suites.suite import Suite
 
 

@@ -14,7 +14,7 @@ from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError
 from slackline.runtime import set_up_jax
 from slackline.store.run import folder_name
-from slackline.suites import suite as find_suite
+from slackline.suites.resolve import suite as find_suite
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from slackline.envs.brax import BACKENDS
-from slackline.errors import SlacklineError, unknown
+from slackline.errors import unknown
 from slackline.suites.suite import Suite
 
 NAMES = (
@@ -39,20 +39,6 @@ FURTHER = {
 }
 """Other changes of an environment that is trained the same way: the module and the name in it.
 What was trained on it adapts to them with `--suite`."""
-
-
-def suite(name: str) -> Suite:
-    """The suite called `name`, or one of the user's own (see own.py), whose code this imports and
-    calls: for names that the user gives, never for those that a file holds."""
-    if is_own(name):
-        return import_module("slackline.suites.own").own_suite(name)
-    try:
-        return builtin(name)
-    except SlacklineError:
-        word = import_module("slackline.suites.own").word_for_id(name)
-        if word is None:
-            raise
-        raise SlacklineError(f"unknown suite {name!r}; did you mean {word}?") from None
 
 
 def is_own(name: str) -> bool:

@@ -3,7 +3,7 @@
 A suite of slackline's own is kept by its name. A suite of the user's is kept as plain data, its
 `spec`: the words that name its environments, their spaces, the variations, the protocol. Reading
 one imports nothing and makes nothing, so its environments cannot be played until the user names
-them again (`named_again`).
+them again (resolve/again.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from slackline.envs.api import Continuous, Discrete, Spaces, action_from_json, action_to_json
-from slackline.envs.gymnasium import gymnasium
 from slackline.envs.host import HostEnv, RecordedEnv
 from slackline.errors import NotNamed, SlacklineError, require_count
 from slackline.io.decode import decode
@@ -27,12 +26,10 @@ from slackline.suites.own import (
     PROTOCOL,
     another,
     changed_options,
-    environment,
     hyper_for,
     insist_on_names,
-    parsed,
 )
-from slackline.suites.suite import MOST, Protocol, Suite, Variation, insist_on_spaces
+from slackline.suites.suite import MOST, Protocol, Suite, Variation
 
 Spec = dict[str, Any]
 
@@ -97,14 +94,14 @@ def recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
 def _recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
     tables = spec["variations"]
     words = [spec["env"], *(table["env"] for table in tables if "env" in table)]
-    refusal = _refusal(where, words)
+    refused = refusal(where, words)
     shape = tuple(map(int, spec["spaces"]["observation"]))
     action = action_from_json(spec["spaces"]["action"])
     for count in (*shape, action.num_actions if isinstance(action, Discrete) else action.size):
         require_count("size of a space", count)
 
     def env(word: str | None) -> RecordedEnv:
-        return _env(word or name, word, shape, action, refusal)
+        return _env(word or name, word, shape, action, refused)
 
     def variation(table: Mapping[str, Any]) -> Variation:
         called = _text(table["name"])
@@ -113,7 +110,7 @@ def _recorded(name: str, spec: Mapping[str, Any], where: str | Path) -> Suite:
         elif "options" in table:
             found = changed_options(called, dict(table["options"]))
         else:
-            found = Variation(called, "", _refuses(refusal))
+            found = Variation(called, "", _refuses(refused))
         return replace(found, description=_text(table["description"]))
 
     variations = tuple(map(variation, tables))
@@ -146,8 +143,8 @@ def recorded_by_name(
     spaces are those of the trained policies, if these are there."""
     shape, action = spaces or Spaces((0,), Discrete(0))
     is_file = name.endswith(".toml")
-    refusal = _file_refusal(where, name) if is_file else _refusal(where, [name])
-    env = _env(_text(name), None if is_file else name, shape, action, refusal)
+    refused = _file_refusal(where, name) if is_file else refusal(where, [name])
+    env = _env(_text(name), None if is_file else name, shape, action, refused)
     return Suite(
         name=name,
         title=Path(name).stem if is_file else name,
@@ -164,19 +161,19 @@ def _env(
     word: str | None,
     shape: tuple[int, ...],
     action: Discrete | Continuous,
-    refusal: NotNamed,
+    refused: NotNamed,
 ) -> RecordedEnv:
     if len(shape) not in (1, 3):
         raise SlacklineError(f"observations have the shape {shape}")
     height, width, colours = shape if len(shape) == 3 else (1, 1, shape[0])
     picture = (height, width, colours) if len(shape) == 3 else None
     size = height * width * colours
-    return RecordedEnv(name, size, action, picture=picture, word=word, refusal=refusal)
+    return RecordedEnv(name, size, action, picture=picture, word=word, refusal=refused)
 
 
-def _refuses(refusal: NotNamed) -> Callable[[Any], Any]:
+def _refuses(refused: NotNamed) -> Callable[[Any], Any]:
     def apply(_: Any) -> Any:
-        raise refusal
+        raise refused
 
     return apply
 
@@ -229,7 +226,7 @@ def words_of(suite: Suite) -> list[str]:
     return list(dict.fromkeys(word for word in map(_word, envs) if word is not None))
 
 
-def _refusal(where: str | Path, words: Sequence[str | None], given: Sequence[str] = ()) -> NotNamed:
+def refusal(where: str | Path, words: Sequence[str | None], given: Sequence[str] = ()) -> NotNamed:
     """That environments have to be named again, and how; `given` were named already."""
     names = [_text(word) for word in dict.fromkeys(words) if word is not None]
     why = f"{where}: needs its environment, and slackline never imports what a file names"
@@ -249,84 +246,6 @@ def _file_refusal(where: str | Path, name: str) -> NotNamed:
 
 def _quoted(value: str | Path) -> str:
     return json.dumps(str(value), ensure_ascii=False)
-
-
-def named_again(suite: Suite, given: Sequence[Any], where: str | Path) -> Suite:
-    """A suite that was read from a file, with the environments that the user names now.
-
-    `given` holds words, environments, functions that make one, or the whole suite as an object.
-    Every environment that the file speaks of must be among them, and nothing else.
-    """
-    if not isinstance(suite.env, RecordedEnv):
-        if given:
-            raise SlacklineError(
-                f"{where}: was trained on {suite.name}, a suite of slackline's own, and needs no "
-                "environment named; another one to adapt to is given with --to"
-            )
-        return suite
-    for each in given:
-        if isinstance(each, Suite):
-            return _same_suite(suite, each, where)
-    words = words_of(suite)
-    if not words or not given:
-        raise suite.env.refusal
-    by_word = _matched(words, given, where)
-    missing = [word for word in words if word not in by_word]
-    if missing:
-        raise _refusal(where, words, [*by_word])
-    made = {word: _made(word, each) for word, each in by_word.items()}
-    for word, env in made.items():
-        insist_on_spaces(word, env.spaces, suite.name, suite.env.spaces)
-    variations = [
-        replace(another(made[v.env.word], v.name), description=v.description)
-        if isinstance(v.env, RecordedEnv) and v.env.word
-        else v
-        for v in suite.variations
-    ]
-    home = made[suite.env.word] if suite.env.word else suite.env
-    return replace(suite, env=home, variations=tuple(variations))
-
-
-def _matched(words: Sequence[str], given: Sequence[Any], where: str | Path) -> dict[str, Any]:
-    """By the file's words, what was given for each; one that is not in the file is an error."""
-    found = {}
-    for each in given:
-        each = each if isinstance(each, str | HostEnv) else gymnasium(each)
-        name = each if isinstance(each, str) else each.name
-        match = next((word for word in words if _same_word(word, name)), None)
-        if match is None:
-            raise SlacklineError(
-                f"{where}: was trained on {' and '.join(words)}, not on {name}; another one to "
-                "adapt to is given with --to, or in Python to line.adapt"
-            )
-        found[match] = each
-    return found
-
-
-def _same_word(one: str, other: str) -> bool:
-    """Options may be written in another order or way: `gravity=-5` is `gravity=-5.0`."""
-    try:
-        return one == other or parsed(one) == parsed(other)
-    except SlacklineError:
-        return False
-
-
-def _made(word: str, given: str | HostEnv) -> HostEnv:
-    """The environment that the user named, under the name it has in the file."""
-    if isinstance(given, HostEnv):
-        return given
-    made: Any = environment(given)
-    return made if made.name == word else replace(made, name=word)
-
-
-def _same_suite(suite: Suite, given: Suite, where: str | Path) -> Suite:
-    kept, now = spec_of(suite), spec_of(given)
-    if suite.name == given.name and kept is not None and now is not None:
-        different = difference(kept, now)
-        if not different:
-            return given
-        raise SlacklineError(f"{where}: was trained on another {given.name} ({different})")
-    raise SlacklineError(f"{where}: was trained on {suite.name}, not on {given.name}")
 
 
 def difference(kept: Mapping[str, Any], now: Mapping[str, Any]) -> str:

@@ -1,7 +1,8 @@
-"""What training returns and `slackline.load` finds: a subspace that can be adapted.
+"""What `slackline` offers to Python: train, load, and the line that both return.
 
-Loading, acting and ask/tell need NumPy and safetensors alone; whatever plays episodes here imports
-JAX and the simulator when it is called.
+Here (and in `cli`) names become objects: what is inside takes suites, not their names. Loading,
+acting and ask/tell need NumPy and safetensors alone; whatever plays episodes imports JAX and the
+simulator when it is called.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from slackline.adapt.asktell import AskTell
 from slackline.adapt.catalogue import spending
 from slackline.errors import SlacklineError, imported
+from slackline.methods.catalogue import DEFAULT
 from slackline.store.pretrained import located
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
 from slackline.subspace import Subspace, load_subspaces
 
 if TYPE_CHECKING:
-    from slackline.adapt.kshot import Adaptation
+    from slackline.adapt.kshot import Adaptation, KShot
     from slackline.envs.api import Params
     from slackline.envs.host import HostEnv
+    from slackline.learn.hyper import Hyper
+    from slackline.progress import OnTick
+    from slackline.suites.resolve import Task
     from slackline.suites.suite import Suite, Variation
 
 
@@ -72,10 +77,10 @@ class Line(Subspace):
         than it was trained on, with the same observations and actions: `suite="halfcheetah-dev"`.
         `progress` shows a spinner where there is a terminal.
         """
-        adapt_one = imported("slackline.adapt.one").adapt_one
+        adapt_one, found = imported("slackline.adapt.one").adapt_one, _named(suite)
         with imported("slackline.progress").waiting(f"adapting {self.suite}", shown=progress):
             return adapt_one(
-                self, variation, adapter, budget, shots, episodes, score_episodes, suite, **options
+                self, variation, adapter, budget, shots, episodes, score_episodes, found, **options
             )
 
     def export(
@@ -94,6 +99,117 @@ class Line(Subspace):
         from slackline.export import export
 
         return export(self, path, z, as_line=as_line, to=to)
+
+
+def train(
+    suite: Task,
+    method: str = DEFAULT,
+    *,
+    seed: int = 0,
+    steps: int | None = None,
+    hyper: Hyper | None = None,
+    preset: str | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    on_tick: OnTick | None = None,
+    keep_at: float | None = None,
+    from_run: str | Path | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> Line:
+    """Train one subspace of policies on a suite's training environment.
+
+    Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said otherwise;
+    robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the
+    run is kept in that folder, checkpoints included, and `resume=True` continues one that was
+    interrupted; `keep_at=0.5` also keeps the state after half of the training. From such a state
+    of a single policy's run, `from_run`, a fan can begin. `progress` shows a bar where there is a
+    terminal, unless `on_tick` is told instead.
+    """
+    trained = train_seeds(
+        suite,
+        method,
+        seeds=1,
+        first_seed=seed,
+        steps=steps,
+        hyper=hyper,
+        preset=preset,
+        out=out,
+        resume=resume,
+        on_tick=on_tick,
+        keep_at=keep_at,
+        from_run=from_run,
+        progress=progress,
+        **options,
+    )
+    return trained[0]
+
+
+def train_seeds(
+    suite: Task,
+    method: str = DEFAULT,
+    *,
+    seeds: int = 10,
+    first_seed: int = 0,
+    steps: int | None = None,
+    hyper: Hyper | None = None,
+    preset: str | None = None,
+    out: str | Path | None = None,
+    resume: bool = False,
+    on_tick: OnTick | None = None,
+    keep_at: float | None = None,
+    from_run: str | Path | None = None,
+    progress: bool = True,
+    **options: Any,
+) -> list[Line]:
+    """Train several seeds as one compiled program; otherwise like `train`."""
+    # One seed goes by as it is: what it may be is checked, and said, with the rest.
+    numbers = (first_seed,) if seeds == 1 else tuple(range(first_seed, first_seed + seeds))
+    training = imported("slackline.training")
+    found = imported("slackline.suites.resolve").as_suite(suite)
+    config = training.configure(
+        found, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
+    )
+    single = None
+    if from_run is not None:
+        run = imported("slackline.store.run").RunFolder(from_run)
+        config, single = training.beginning_from(config, found, run)
+    shown, title = progress and on_tick is None, f"{method} on {found.name}"
+    with imported("slackline.progress").training_bar(title, found.digits, shown=shown) as bar:
+        trained = training.run_training(
+            config,
+            out,
+            suite=found,
+            resume=resume,
+            on_tick=on_tick or bar,
+            keep_at=keep_at,
+            single=single,
+        )
+    return list(map(Line.of, trained))
+
+
+def suite(name: str) -> Suite:
+    """The suite called `name`; or that of an environment of your own, as gym:ID, envpool:ID,
+    module:function or a suite file (.toml), whose code is imported and called."""
+    return imported("slackline.suites.resolve").suite(name)
+
+
+def adapt_many(
+    subspaces: Sequence[Subspace],
+    variations: Sequence[Variation],
+    shots: int,
+    episodes: int,
+    score_episodes: int,
+    suite: str | Suite | None = None,
+) -> KShot:
+    """Adapt every seed to every variation by the paper's grid. The variations are those of `suite`:
+    by default the one the subspaces were trained on."""
+    adapt = imported("slackline.adapt.kshot").adapt_many
+    return adapt(subspaces, variations, shots, episodes, score_episodes, _named(suite))
+
+
+def _named(given: str | Suite | None) -> Suite | None:
+    return suite(given) if isinstance(given, str) else given
 
 
 def load(path: str | Path, seed: int | None = None, *, env: Any = None) -> Line:
@@ -137,7 +253,8 @@ def _one_seed(file: Path, subspaces: Sequence[Subspace], seed: int | None) -> Su
 
 def _at_home(subspace: Subspace, env: Any, path: Path) -> Subspace:
     """With the environments that the user names, so that its variations can be played."""
-    from slackline.suites.recorded import home_of, named_again
+    from slackline.suites.recorded import home_of
+    from slackline.suites.resolve import named_again
 
     given = env if isinstance(env, list | tuple) else [env]
     return replace(subspace, home=named_again(home_of(subspace), given, path))
