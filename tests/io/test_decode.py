@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 
 from slackline.errors import SlacklineError
-from slackline.io.decode import check, count, counts, decode, flag, number, one_of
+from slackline.io.decode import (
+    check,
+    count,
+    counts,
+    decode,
+    flag,
+    number,
+    one_of,
+    part,
+    several,
+    table,
+    text,
+)
 
 
 @dataclass(frozen=True)
@@ -65,3 +77,36 @@ def test_a_dataclass_made_by_hand_is_checked_alike() -> None:
     check(Config(1))
     with pytest.raises(SlacklineError, match="share is -1"):
         check(Config(1, share=-1.0))
+
+
+@dataclass(frozen=True)
+class Whole:
+    """Holds another dataclass, and what only some have."""
+
+    name: str = text()
+    inner: Config = part(lambda values: decode(Config, values))
+    seeds: tuple[int, ...] = several(one="seed", low=0, high=9, longest=2)
+    more: dict[str, Any] | None = table(None)
+
+
+def test_parts_are_decoded_too() -> None:
+    plain = {"name": "x", "inner": {"steps": 3}, "seeds": [4]}
+    assert decode(Whole, plain) == Whole("x", Config(3), (4,), None)
+    assert decode(Whole, plain | {"more": {"a": 1}}).more == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"name": 3}, "name is 3; it must be text"),
+        ({"inner": 3}, "inner is 3; it must be a table"),
+        ({"inner": {"steps": 0}}, "steps is 0; it must be a whole number from 1 to 100"),
+        ({"seeds": 3}, "seeds is 3; it must be a list of whole numbers"),
+        ({"seeds": []}, "number of seeds is 0; it must be a whole number from 1 to 2"),
+        ({"seeds": [1, 10]}, "seed is 10; it must be a whole number from 0 to 9"),
+        ({"more": []}, r"more is \(\); it must be a table"),
+    ],
+)
+def test_parts_tables_and_lists_are_checked(changed: dict[str, Any], says: str) -> None:
+    with pytest.raises(SlacklineError, match=says):
+        decode(Whole, {"name": "x", "inner": {"steps": 3}, "seeds": [4]} | changed)

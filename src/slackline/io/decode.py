@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 RULE = "slackline-rule"
 """Where a field's metadata keeps what it allows: a function of (name, value) that may raise."""
+PART = "slackline-part"
+"""Where it keeps how to read a field that is a dataclass itself: a function of a mapping."""
 
 
 def number(
@@ -54,6 +56,43 @@ def counts(
         require_count(layers, len(value), low=shortest, high=longest)
         for each in value:
             require_count(name, each, high=high)
+
+    return _field(default, rule)
+
+
+def several(default: Any = MISSING, *, one: str, low: int, high: int, longest: int) -> Any:
+    """A field with up to `longest` whole numbers from `low` to `high`; `one` is what errors call
+    one of them."""
+
+    def rule(name: str, value: Any) -> None:
+        if not isinstance(value, tuple):
+            raise SlacklineError(f"{name} is {value!r}; it must be a list of whole numbers")
+        require_count(f"number of {name}", len(value), high=longest)
+        for each in value:
+            require_count(one, each, low=low, high=high)
+
+    return _field(default, rule)
+
+
+def text(default: Any = MISSING) -> Any:
+    """A field with a string."""
+    return _of_type(default, str, "text")
+
+
+def table(default: Any = MISSING) -> Any:
+    """A field with a dictionary, or with its default."""
+    return _of_type(default, dict, "a table of names and values")
+
+
+def part(read: Callable[[Any], Any]) -> Any:
+    """A field with another dataclass, which `read` decodes."""
+    return field(metadata={PART: read})
+
+
+def _of_type(default: Any, kind: type, described: str) -> Any:
+    def rule(name: str, value: Any) -> None:
+        if not isinstance(value, kind) and value is not default:
+            raise SlacklineError(f"{name} is {value!r}; it must be {described}")
 
     return _field(default, rule)
 
@@ -108,7 +147,16 @@ def decode(
     if odd:
         names = ", ".join(sorted(odd))
         raise SlacklineError(f"{what} do not match this version (fields: {names})")
-    whole = {name: tuple(x) if isinstance(x, list) else x for name, x in values.items()}
+    parts = {f.name: f.metadata[PART] for f in every if PART in f.metadata}
+    whole = {name: _decoded(name, x, parts.get(name)) for name, x in values.items()}
     made: Any = kind(**whole) if base is None else replace(base, **whole)  # type: ignore[type-var]
     check(made)
     return made
+
+
+def _decoded(name: str, value: Any, read: Callable[[Any], Any] | None) -> Any:
+    if read is None:
+        return tuple(value) if isinstance(value, list) else value
+    if not isinstance(value, Mapping):
+        raise SlacklineError(f"{name} is {value!r}; it must be a table of names and values")
+    return read(value)

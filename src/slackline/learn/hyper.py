@@ -24,7 +24,7 @@ else:
 class _Chosen:
     """Which algorithm learns."""
 
-    algorithm: AlgorithmName = one_of("a2c", lambda: ALGORITHMS)  # noqa: RUF009
+    algorithm: AlgorithmName = one_of("a2c", lambda: ALGORITHMS)
     """a2c: the plain policy gradient. ppo: the clipped surrogate."""
 
 

@@ -61,7 +61,7 @@ class CosinePenalty(Auxiliary):
     """β Σ cos²(θ_i, θ_j) over pairs of anchors, which pushes them apart."""
 
     beta: float = number(1.0, low=0.0, high=1e6)
-    penalty: Penalty = one_of("tensor", lambda: get_args(Penalty))  # noqa: RUF009
+    penalty: Penalty = one_of("tensor", lambda: get_args(Penalty))
     """Compare anchors tensor by tensor (the authors' code) or as whole vectors (the formula)."""
 
     def policy_loss(

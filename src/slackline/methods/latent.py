@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from slackline.arrays import jax, jnp, namespace
-from slackline.errors import SlacklineError, require_count, require_number
+from slackline.errors import SlacklineError
+from slackline.io.decode import check, count, number, one_of
 from slackline.methods.draws import uniform
 from slackline.types import Array
 
@@ -32,6 +33,9 @@ class Latent(abc.ABC):
 
     num_trained = 1
     """How many policies are trained independently of each other, each on samples of its own."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def show(self, z: Any) -> str:
         """z in as few characters as tell it from others."""
@@ -116,19 +120,13 @@ class Point(Latent):
 class Simplex(Latent):
     """z = (z_1 … z_N), non-negative with sum 1. N = 2 is a line."""
 
-    anchors: int
-    spread: str = "dirichlet"
+    anchors: int = count(low=2, high=64)
+    spread: str = one_of("dirichlet", lambda: SPREADS)
     """How candidates of N > 2 anchors lie: flat Dirichlet draws (the paper), evenly spread, or
     corners first (the centre, the anchors, the midpoints between two, then evenly spread)."""
-    concentration: float = 1.0
+    concentration: float = number(1.0, low=0.01, high=1000.0)
     """Of the Dirichlet law z is trained with: 1 is flat (the paper), less is nearer to the anchors,
     more is nearer to the middle."""
-
-    def __post_init__(self) -> None:
-        require_count("anchors", self.anchors, low=2, high=64)
-        require_number("concentration", self.concentration, low=0.01, high=1000.0)
-        if self.spread not in SPREADS:
-            raise SlacklineError(f"spread is {self.spread!r}; it must be {' or '.join(SPREADS)}")
 
     @property
     def size(self) -> int:
@@ -266,10 +264,7 @@ class Interval(UnitInterval):
 class Bezier(UnitInterval):
     """A Bézier curve: θ(z) = Σ_k C(N−1, k) z^k (1−z)^(N−1−k) θ_k."""
 
-    anchors: int
-
-    def __post_init__(self) -> None:
-        require_count("anchors", self.anchors, low=3, high=64)
+    anchors: int = count(low=3, high=64)
 
     @property
     def num_anchors(self) -> int:
@@ -313,11 +308,8 @@ class OneHot(Latent):
 class Categorical(OneHot):
     """One of `skills` behaviours, told to the policy as an input."""
 
-    skills: int
+    skills: int = count(low=2, high=1024)
     num_anchors = 1
-
-    def __post_init__(self) -> None:
-        require_count("skills", self.skills, low=2, high=1024)
 
     @property
     def size(self) -> int:
@@ -339,10 +331,7 @@ class Categorical(OneHot):
 class Members(OneHot):
     """One of `members` policies that were trained apart. Only adaptation sees them together."""
 
-    members: int
-
-    def __post_init__(self) -> None:
-        require_count("members", self.members, low=2, high=1024)
+    members: int = count(low=2, high=1024)
 
     @property
     def size(self) -> int:
@@ -367,12 +356,8 @@ class Members(OneHot):
 class Copies(Members):
     """A trained policy and noisy copies of it, made after training by `adapt/perturb.py`."""
 
-    noise: float = 0.1
+    noise: float = number(0.1, above=0.0, high=100.0)
     """Standard deviation of the noise as a fraction of each tensor's root mean square."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number("noise", self.noise, above=0.0, high=100.0)
 
     @property
     def num_trained(self) -> int:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from slackline.arrays import jax, jnp
-from slackline.errors import require_number
+from slackline.io.decode import check, number
 from slackline.networks.mlp import drawn_together
 from slackline.types import Array
 
@@ -18,6 +18,9 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Movement:
     """Every anchor by itself, as in the paper: nothing but the losses moves it."""
+
+    def __post_init__(self) -> None:
+        check(self)
 
     def start(self, anchors: T, apart: float | Array) -> T:
         """Fresh anchors from independent ones; `apart` is the hyper-parameter."""
@@ -46,20 +49,14 @@ class Together(Movement):
     θ = Bᵀ y with y_0 = c (see `coordinates`).
     """
 
-    start_apart: float = 0.1
+    start_apart: float = number(0.1, low=0.0, high=1.0)
     """How far apart anchors start: 0 in the same point, 1 independently of each other."""
-    damping: float = 0.1
+    damping: float = number(0.1, low=0.0, high=1.0)
     """Step size of the differences between anchors, as a share of the centre's, until `opens`."""
-    late_damping: float = 0.4
+    late_damping: float = number(0.4, low=0.0, high=1.0)
     """The same from `opens` on: more lets the anchors open wider, and costs return."""
-    opens: float = 0.5
+    opens: float = number(0.5, low=0.0, high=1.0)
     """Share of the training after which they open; the penalty's option of that name."""
-
-    def __post_init__(self) -> None:
-        require_number("start_apart", self.start_apart, low=0.0, high=1.0)
-        require_number("damping", self.damping, low=0.0, high=1.0)
-        require_number("late_damping", self.late_damping, low=0.0, high=1.0)
-        require_number("opens", self.opens, low=0.0, high=1.0)
 
     def start(self, anchors: T, apart: float | Array) -> T:
         return drawn_together(anchors, self.start_apart)

@@ -36,6 +36,7 @@ import jax
 from slackline.envs.api import Discrete, Spaces
 from slackline.envs.host import RecordedEnv
 from slackline.errors import Damaged, SlacklineError, require_count
+from slackline.io.decode import check, count, decode, part, several, table, text
 from slackline.io.files import (
     TEMPORARY,
     append,
@@ -93,17 +94,17 @@ LOG = logging.getLogger("slackline")
 class RunConfig:
     """Everything that decides what a run computes."""
 
-    suite: str
-    method: str
-    options: dict[str, Any]
+    suite: str = text()
+    method: str = text()
+    options: dict[str, Any] = table()
     """The method's options, all of them."""
-    hyper: Hyper
-    seeds: tuple[int, ...]
-    steps: int
-    """Environment steps per seed."""
-    spec: dict[str, Any] | None = None
+    hyper: Hyper = part(hyper_from_json)
+    seeds: tuple[int, ...] = several(one="seed", low=0, high=2**32 - 1, longest=10_000)
+    steps: int = count(high=MAX_STEPS)
+    """Environment steps per seed; at least those of one iteration."""
+    spec: dict[str, Any] | None = table(None)
     """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
-    from_single: int = 0
+    from_single: int = count(0, low=0, high=MAX_STEPS)
     """How many iterations of a single policy's training it began after; see `learn/opening.py`."""
 
     def check(self, suite: Suite, *, to_train: bool = True) -> None:
@@ -140,17 +141,14 @@ class RunConfig:
 
     def check_settings(self) -> None:
         """Refuse what is wrong on any suite."""
+        check(self)
         method(self.method, **self.options)
         self.hyper.check()
-        require_count("number of seeds", len(self.seeds), high=10_000)
-        for seed in self.seeds:
-            require_count("seed", seed, low=0, high=2**32 - 1)
         require_count("steps", self.steps, low=self.hyper.steps_per_iteration, high=MAX_STEPS)
         self._check_beginning()
 
     def _check_beginning(self) -> None:
         """What only runs that began from a single policy have to hold."""
-        require_count("from_single", self.from_single, low=0, high=MAX_STEPS)
         movement = self.resolved_method.movement
         if not self.from_single:
             return
@@ -220,40 +218,16 @@ class RunConfig:
 
     @staticmethod
     def from_json(values: dict[str, Any], path: Path) -> RunConfig:
-        types = {
-            "suite": str,
-            "method": str,
-            "options": dict,
-            "hyper": dict,
-            "seeds": list,
-            "steps": int,
-        }
-        for name, kind in types.items():
-            if not isinstance(values.get(name), kind):
-                raise SlacklineError(f"{path}: field {name!r} is missing or not a {kind.__name__}")
-        spec = values.get("spec")
-        if not isinstance(spec, dict | None):
-            raise SlacklineError(f"{path}: field 'spec' is not a dict")
-        suite = None if spec is None else recorded(values["suite"], spec, path)
-        try:
-            config = RunConfig(
-                suite=values["suite"],
-                method=values["method"],
-                options=values["options"],
-                hyper=hyper_from_json(values["hyper"]),
-                seeds=tuple(values["seeds"]),
-                steps=values["steps"],
-                spec=spec,
-                from_single=values.get("from_single", 0),
-            )
-            suite = known_suite(config.suite, None, path) if suite is None else suite
+        with _naming(path):
+            config = decode(RunConfig, values)
+        kept = None if config.spec is None else recorded(config.suite, config.spec, path)
+        with _naming(path):
+            suite = known_suite(config.suite, None, path) if kept is None else kept
             if config.kept_by_name:
                 config.check_settings()
                 return config
             config.check(suite, to_train=False)
-        except (SlacklineError, TypeError) as error:
-            raise SlacklineError(f"{path}: {error}") from None
-        return replace(config, spec=spec_of(suite))
+            return replace(config, spec=spec_of(suite))
 
     def first_difference(self, other: RunConfig) -> str:
         """The name of a field in which two configurations differ."""
@@ -266,6 +240,15 @@ class RunConfig:
                 return f"{self.suite} is not what it was: {different}"
             return f"{name} is {_brief(mine[name], theirs[name])}"
         raise ValueError("the configurations are equal")
+
+
+@contextlib.contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Put the file's name before what is wrong with it."""
+    try:
+        yield
+    except (SlacklineError, TypeError) as error:
+        raise SlacklineError(f"{path}: {error}") from None
 
 
 def _brief(mine: Any, theirs: Any) -> str:
