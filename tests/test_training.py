@@ -68,7 +68,7 @@ def test_every_field_of_a_checkpoint_has_a_name_that_stays(whole: Path) -> None:
     tensors, _ = read_tensors(RunFolder(whole).checkpoint_file)
     theirs = ("mu", "nu", "position", "velocity", "angle", "angular_velocity")
     parts = {part for name in tensors for part in name.split(".") if not part.isdigit()}
-    assert parts - set(theirs) <= set(FIELD_NAMES)
+    assert parts - set(theirs) <= set(FIELD_NAMES.values())
     assert {"networks.policy.layers.0.weight", "running.env_state.angle", "key"} <= set(tensors)
     assert len(set(FIELD_NAMES.values())) == len(FIELD_NAMES)
 
@@ -227,8 +227,8 @@ def test_a_normaliser_that_overflows_is_never_saved(
     """Observations too large to be squared are finite all the same."""
 
     def spoil(state: Any, progress: Any) -> Any:
-        spoiled = jax.tree.map(lambda x: x * np.float32(np.inf), state.seen)
-        return state._replace(seen=spoiled), progress
+        spoiled = jax.tree.map(lambda x: x * np.float32(np.inf), state.moments)
+        return state._replace(moments=spoiled), progress
 
     after_third_stride(monkeypatch, spoil)
     hyper = replace(TINY, normalise_observation=True)

@@ -278,11 +278,13 @@ class _Training:
         }
         self._insist_on_a_sound_simulation(iteration, progress)
         weights = {"a weight": self._all_finite(state.networks)}
-        seen = {"the observations' mean or deviation": self._all_finite(state.seen)}
-        for name, values in {**losses, **weights, **seen}.items():
+        moments = {"the observations' mean or deviation": self._all_finite(state.moments)}
+        for name, values in {**losses, **weights, **moments}.items():
             if not np.isfinite(values).all():
                 seed = self.config.seeds[int(np.argmin(np.isfinite(values)))]
-                advice = "scale the observations" if name in seen else "try a smaller learning rate"
+                advice = (
+                    "scale the observations" if name in moments else "try a smaller learning rate"
+                )
                 raise SlacklineError(
                     f"training diverged at step {steps:,}: {name} of seed {seed} "
                     f"is not finite{self._kept()}; {advice}"
@@ -351,8 +353,8 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
         return np.asarray(leaf).reshape(num_seeds, -1, *leaf.shape[2:])
 
     parts: Any = {"policy": state.networks.policy, "critic": state.networks.critic}
-    if state.seen:
-        parts["normaliser"] = jax.vmap(Moments.frozen)(state.seen)
+    if state.moments:
+        parts["normaliser"] = jax.vmap(Moments.frozen)(state.moments)
     parts = jax.tree.map(members_as_anchors, parts)
     return [
         Subspace(

@@ -30,7 +30,7 @@ from slackline.networks.distributions import distribution_of
 from slackline.networks.mlp import MLP
 from slackline.parallel.mesh import SEED, compiled, layout_of
 from slackline.rollout import CompiledRunner, HostJobs, HostRunner, Jobs
-from slackline.store.choice import Choice
+from slackline.store.choice import Combination
 from slackline.suites.suite import TrainTask
 from slackline.training import OnTick, Tick
 from slackline.types import Array
@@ -75,7 +75,7 @@ def tune(
     seeds: int = 3,
     steps: int | None = None,
     on_tick: OnTick | None = None,
-) -> list[Choice]:
+) -> list[Combination]:
     """Train a single policy for every cell × seed in one program; best first."""
     steps = task.steps if steps is None else steps
     require_count("seeds", seeds, high=1000)
@@ -105,7 +105,7 @@ def tune(
     by_cell = scores.reshape(len(combinations), seeds)
     counts, totals = (x.reshape(by_cell.shape).sum(axis=1) for x in (count, total))
     choices = [
-        Choice(changed, hyper, tuple(map(float, row)), float(total / max(count, 1)))
+        Combination(changed, hyper, tuple(map(float, row)), float(total / max(count, 1)))
         for (changed, hyper), row, total, count in zip(
             combinations, by_cell, totals, counts, strict=True
         )
@@ -122,7 +122,7 @@ def _scores_in_jax(task: TrainTask, trained: TrainState, seeds: Sequence[int]) -
     evaluate = layout.each(partial(_evaluate, task), (0, 0, 0))
     keys = jnp.stack([jax.random.key(seed) for seed in seeds])
     scored = compiled(evaluate, layout, (SEED, SEED, SEED), SEED)
-    return np.asarray(scored(trained.networks.policy, trained.seen, keys))
+    return np.asarray(scored(trained.networks.policy, trained.moments, keys))
 
 
 def _scores_on_host(task: TrainTask, trained: TrainState, seeds: Sequence[int]) -> np.ndarray:
@@ -130,9 +130,9 @@ def _scores_on_host(task: TrainTask, trained: TrainState, seeds: Sequence[int]) 
     assert isinstance(task.env, HostEnv)
     single, num = method("single"), HOST_EVALUATION_EPISODES
     policies: Any = trained.networks.policy
-    if trained.seen:
-        policies = jax.vmap(lambda policy, seen: seen.frozen().folded_into(policy))(
-            policies, trained.seen
+    if trained.moments:
+        policies = jax.vmap(lambda policy, moments: moments.frozen().folded_into(policy))(
+            policies, trained.moments
         )
     rows = [np.isfinite(x).reshape(len(seeds), -1).all(axis=1) for x in jax.tree.leaves(policies)]
     sound = np.all(rows, axis=0)
@@ -149,12 +149,12 @@ def _scores_on_host(task: TrainTask, trained: TrainState, seeds: Sequence[int]) 
     return np.where(sound, returns.mean(axis=1), np.nan)
 
 
-def _evaluate(task: TrainTask, policy: MLP, seen: Moments | tuple[()], key: Array) -> Array:
+def _evaluate(task: TrainTask, policy: MLP, moments: Moments | tuple[()], key: Array) -> Array:
     """Mean deterministic return of the trained policy on fresh training episodes."""
     keys = jax.random.split(jax.random.fold_in(key, EVALUATION_STREAM), EVALUATION_EPISODES)
     env = task.env.for_jax(task.name)
     distribution, params = distribution_of(env.action), env.default_params()
-    acting = seen.frozen().folded_into(policy) if seen else policy
+    acting = moments.frozen().folded_into(policy) if moments else policy
 
     def act(observation: Array, _: Array) -> Array:
         return distribution.greedy(acting(observation))

@@ -19,10 +19,10 @@ from probes import properties
 from slackline.adapt.asktell import AskTell, load_adapter
 from slackline.adapt.catalogue import ADAPTERS, BUDGET, adapter_named
 from slackline.errors import SlacklineError
-from slackline.methods.latent import Bezier, Categorical, Interval, Latent, Members, Point, Simplex
+from slackline.methods.latent import Bezier, Interval, Latent, Members, Point, Simplex, Skills
 from slackline.methods.training_returns import TrainingReturns
 
-SPACES = [Point(), Simplex(2), Simplex(3), Interval(), Bezier(3), Categorical(10), Members(4)]
+SPACES = [Point(), Simplex(2), Simplex(3), Interval(), Bezier(3), Skills(10), Members(4)]
 OPTIONS: dict[str, dict[str, Any]] = {"safe": {"floor": -1e6}}
 
 

@@ -384,9 +384,9 @@ def test_what_a_reset_step_holds_does_not_matter() -> None:
         names = ("observation", "reward", "log_prob", "next_observation", "action")
         changed = {name: spoilt(getattr(steps, name)) for name in names}
         after, losses = program._learn(state, hyper, steps._replace(**changed), np.inf)
-        return after.networks, after.seen, losses
+        return after.networks, after.moments, losses
 
     jax.tree.map(np.testing.assert_array_equal, learnt_from(0.0), learnt_from(1.0))
     nothing, _ = program._learn(state, hyper, steps._replace(real=np.zeros_like(real)), np.inf)
     jax.tree.map(np.testing.assert_array_equal, nothing.networks, state.networks)
-    jax.tree.map(np.testing.assert_array_equal, nothing.seen, state.seen)
+    jax.tree.map(np.testing.assert_array_equal, nothing.moments, state.moments)

@@ -99,7 +99,7 @@ def test_training_sees_every_observation_once() -> None:
     for hyper in (HYPER, replace(HYPER, block=2)):
         program = Program(learner, hyper, [0])
         state, _ = program.advance(program.init(), 3)
-        seen = state.seen
+        seen = state.moments
         assert isinstance(seen, Moments)
         assert float(seen.count[0]) == 3 * hyper.steps_per_iteration
         cosine, sine = np.asarray(seen.deviations)[0, :2] / float(seen.count[0])

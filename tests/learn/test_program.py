@@ -125,7 +125,7 @@ def test_a_robot_learns_the_same_on_other_devices(monkeypatch: pytest.MonkeyPatc
         state, progress = program.advance(program.init(), 2)
         assert len(state.running.z.sharding.device_set) == num
         assert (np.asarray(progress.episodes.count) > 0).all(), "z's were drawn anew"
-        found[num] = (state.running.z, state.seen, progress.losses)
+        found[num] = (state.running.z, state.moments, progress.losses)
     for num in (2, 4):
         np.testing.assert_array_equal(found[num][0], found[1][0])
         for a, b in zip(leaves(found[num]), leaves(found[1]), strict=True):

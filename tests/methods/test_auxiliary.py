@@ -22,7 +22,7 @@ from slackline.methods.auxiliary import (
     cosine_penalty,
     log_ratio,
 )
-from slackline.methods.latent import Categorical, Interval, Simplex
+from slackline.methods.latent import Interval, Simplex, Skills
 from slackline.networks.mlp import MLP, Layer, init_mlp
 from slackline.types import Array, Transition
 
@@ -152,7 +152,7 @@ def test_no_auxiliary_adds_nothing() -> None:
 def test_log_ratio_softmax_literal() -> None:
     """q = (1/4, 3/4) against a prior of 1/2."""
     network = saying([0.0, float(np.log(3.0))])
-    found = log_ratio(network(jnp.ones((2, 2))), Categorical(2), jnp.eye(2))
+    found = log_ratio(network(jnp.ones((2, 2))), Skills(2), jnp.eye(2))
     np.testing.assert_allclose(found, [np.log(0.5), np.log(1.5)], rtol=1e-5)
 
 
@@ -166,7 +166,7 @@ def test_log_ratio_gaussian_literal() -> None:
 
 
 def test_diayn_bonus_is_zero_for_an_uninformed_discriminator() -> None:
-    latent = Categorical(10)
+    latent = Skills(10)
     steps = transition(jnp.eye(10))
     bonus = DiscriminatorReward(beta=2.0).bonus(saying([0.7] * 10), latent, steps)
     np.testing.assert_allclose(bonus, np.zeros(10), atol=1e-5)
@@ -174,7 +174,7 @@ def test_diayn_bonus_is_zero_for_an_uninformed_discriminator() -> None:
 
 def test_diayn_bonus_is_at_most_log_skills() -> None:
     """Certain and right earns β log K."""
-    latent = Categorical(4)
+    latent = Skills(4)
     steps = transition(jnp.eye(4)[:1])
     bonus = DiscriminatorReward(beta=2.0).bonus(saying([50.0, 0.0, 0.0, 0.0]), latent, steps)
     np.testing.assert_allclose(bonus, [2.0 * np.log(4.0)], rtol=1e-5)
@@ -186,7 +186,7 @@ def small_network(extra: int, num_outputs: int) -> MLP:
 
 
 def test_diayn_guesses_from_where_the_step_led() -> None:
-    latent, auxiliary = Categorical(3), DiscriminatorReward()
+    latent, auxiliary = Skills(3), DiscriminatorReward()
     network = auxiliary.init(small_network, latent, 2)
     steps = transition(jnp.eye(3))
     elsewhere = steps._replace(next_observation=steps.next_observation + 1.0)
@@ -198,7 +198,7 @@ def test_diayn_guesses_from_where_the_step_led() -> None:
 
 def test_discriminators_learn_to_tell() -> None:
     """Descending its own loss raises the bonus where the observation gives z away."""
-    latent, auxiliary = Categorical(2), DiscriminatorReward()
+    latent, auxiliary = Skills(2), DiscriminatorReward()
     network = auxiliary.init(small_network, latent, 2)
     steps = transition(jnp.eye(2))._replace(next_observation=jnp.eye(2))
 

@@ -11,7 +11,7 @@ import pytest
 
 from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.conditioning import Anchors, Concat
-from slackline.methods.latent import Categorical, Interval, Simplex
+from slackline.methods.latent import Interval, Simplex, Skills
 from slackline.networks.mlp import MLP, init_mlp
 
 OBSERVATION, ACTION = 3, 2
@@ -46,8 +46,8 @@ def test_z_matters(name: str) -> None:
     assert np.abs(first - second).max() > 1e-3
 
 
-@pytest.mark.parametrize("latent", [Categorical(4), Interval()], ids=repr)
-def test_concat_reads_z_after_the_observation(latent: Categorical | Interval) -> None:
+@pytest.mark.parametrize("latent", [Skills(4), Interval()], ids=repr)
+def test_concat_reads_z_after_the_observation(latent: Skills | Interval) -> None:
     policy = init_mlp(jax.random.key(0), (OBSERVATION + latent.size, 8, ACTION))
     observation = jnp.arange(1.0, OBSERVATION + 1)
     z = latent.sample(jax.random.key(1), 1)[0]

@@ -16,12 +16,12 @@ from scipy import stats
 from slackline.errors import SlacklineError
 from slackline.methods.latent import (
     Bezier,
-    Categorical,
     Interval,
     Latent,
     Members,
     Point,
     Simplex,
+    Skills,
     low_discrepancy,
 )
 
@@ -34,7 +34,7 @@ SPACES = [
     Bezier(3),
     Bezier(5),
     Interval(),
-    Categorical(10),
+    Skills(10),
     Members(5),
 ]
 
@@ -92,7 +92,7 @@ def test_interval_is_sampled_flat(latent: Latent) -> None:
     assert stats.kstest(z, "uniform").pvalue > 1e-4
 
 
-@pytest.mark.parametrize("latent", [Categorical(10), Members(4)], ids=repr)
+@pytest.mark.parametrize("latent", [Skills(10), Members(4)], ids=repr)
 def test_skills_are_sampled_evenly(latent: Latent) -> None:
     counts = np.asarray(latent.sample(jax.random.key(0), 10_000)).sum(axis=0)
     assert counts.sum() == 10_000
@@ -189,9 +189,9 @@ def test_a_point_has_one_candidate() -> None:
 
 
 def test_categorical_refuses_more_shots_than_skills() -> None:
-    np.testing.assert_array_equal(Categorical(4).candidates(4), np.eye(4))
+    np.testing.assert_array_equal(Skills(4).candidates(4), np.eye(4))
     with pytest.raises(SlacklineError, match=r"shots is 5, but this method has 4 skills"):
-        Categorical(4).candidates(5)
+        Skills(4).candidates(5)
 
 
 def test_members_are_tried_in_order_and_no_more_than_there_are() -> None:
@@ -212,7 +212,7 @@ def test_members_are_tried_in_order_and_no_more_than_there_are() -> None:
         (Bezier(3), 0.25, [0.25]),
         (Interval(), np.float32(0.25), [0.25]),
         (Interval(), [1.0], [1.0]),
-        (Categorical(3), 2, [0.0, 0.0, 1.0]),
+        (Skills(3), 2, [0.0, 0.0, 1.0]),
         (Members(3), 0, [1.0, 0.0, 0.0]),
         (Members(3), [0, 1, 0], [0.0, 1.0, 0.0]),
     ],
@@ -239,10 +239,10 @@ def test_shorthand(latent: Latent, z: Any, expected: list[float]) -> None:
         (Interval(), [0.1, 0.2], r"one number in \[0, 1\]"),
         (Interval(), None, r"one number in \[0, 1\]"),
         (Interval(), float("inf"), r"one number in \[0, 1\]"),
-        (Categorical(3), 3, r"a one-hot vector of 3 \(or its index, 0 to 2\)"),
-        (Categorical(3), -1, "a one-hot vector of 3"),
-        (Categorical(3), 0.5, "a one-hot vector of 3"),
-        (Categorical(3), [0.5, 0.5, 0.0], "a one-hot vector of 3"),
+        (Skills(3), 3, r"a one-hot vector of 3 \(or its index, 0 to 2\)"),
+        (Skills(3), -1, "a one-hot vector of 3"),
+        (Skills(3), 0.5, "a one-hot vector of 3"),
+        (Skills(3), [0.5, 0.5, 0.0], "a one-hot vector of 3"),
         (Members(3), [1.0, 1.0, 0.0], "a one-hot vector of 3"),
         (Members(3), None, "a one-hot vector of 3"),
     ],
@@ -259,7 +259,7 @@ def test_what_is_not_even_numbers(z: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Simplex(1), lambda: Bezier(2), lambda: Categorical(1), lambda: Members(1)]
+    "make", [lambda: Simplex(1), lambda: Bezier(2), lambda: Skills(1), lambda: Members(1)]
 )
 def test_too_few_anchors_are_refused(make: Any) -> None:
     with pytest.raises(SlacklineError, match="whole number from"):

@@ -15,7 +15,7 @@ from slackline.errors import SlacklineError
 from slackline.suites.resolve import suite
 from slackline.watch.episodes import Episodes
 from slackline.watch.files import check_target, write_film, write_strip
-from slackline.watch.film import Film, Timing
+from slackline.watch.film import FilmSheet, Timing
 from slackline.watch.scenes import painter_of
 from slackline.watch.stage import is_seen
 from slackline.watch.strip import MOMENTS, moments
@@ -108,7 +108,7 @@ def test_moments_of_the_strip_begin_and_end_with_the_film() -> None:
 def test_frames_are_of_one_size_and_differ_only_where_things_move() -> None:
     watched = watched_carts([40, 12])
     with styled():
-        film = Film(watched)
+        film = FilmSheet(watched)
         first, second = film.draw(0), film.draw(5)
         again = film.draw(0)
     np.testing.assert_array_equal(first, again)

@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from slackline.envs.view import Body, Bones, View
+from slackline.envs.view import Bones, Skeleton, View
 from slackline.errors import SlacklineError
 from slackline.suites import NAMES
 from slackline.suites.resolve import suite
@@ -52,7 +52,7 @@ class Hopper:
         return state.pos, state.rot
 
     def view(self) -> View:
-        return View(Body(self.bones, self.pose))
+        return View(Skeleton(self.bones, self.pose))
 
 
 class Crab(Hopper):

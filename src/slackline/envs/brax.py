@@ -25,7 +25,7 @@ import numpy as np
 
 from slackline.envs import spring
 from slackline.envs.api import Continuous, Env, whole
-from slackline.envs.view import Body, Bones, View
+from slackline.envs.view import Bones, Skeleton, View
 from slackline.errors import needed, unknown
 from slackline.types import Array
 
@@ -135,7 +135,7 @@ class Robot(Env):
     def view(self) -> View:
         frames = self.frames[self.backend]
         return View(
-            Body(self.bones, self.pose), lambda params: float(params.sys.opt.timestep) * frames
+            Skeleton(self.bones, self.pose), lambda params: float(params.sys.opt.timestep) * frames
         )
 
     def reward(self, speed: Array, action: Array) -> Array:

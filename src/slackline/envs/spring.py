@@ -246,7 +246,7 @@ UNTURNED = Quat(1.0, 0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True)
-class Body:
+class LinkMotion:
     """A link's centre of mass, rotation, velocity and angular velocity."""
 
     com: Vec
@@ -255,7 +255,7 @@ class Body:
     ang: Vec
 
 
-WORLD = Body(ZERO, UNTURNED, ZERO, ZERO)
+WORLD = LinkMotion(ZERO, UNTURNED, ZERO, ZERO)
 
 SPACE = range(13)
 """All parts of a body: com 0-2, rot 3-6, vel 7-9, ang 10-12."""
@@ -330,7 +330,7 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Robot:
+class SpringModel:
     links: tuple[Link, ...]
     gravity: Vec
     time_step: Number
@@ -401,7 +401,7 @@ PLANE_GEOM, SPHERE_GEOM, CAPSULE_GEOM = 0, 2, 3
 """MuJoCo's numbers for shapes."""
 
 
-def _robot(sys: System) -> Robot:
+def _robot(sys: System) -> SpringModel:
     _check(sys)
     links: list[Link] = []
     touches = _touches(sys)
@@ -410,7 +410,7 @@ def _robot(sys: System) -> Robot:
         links.append(_link(sys, links, i, q, dof, touches[i]))
         q, dof = q + WIDTHS[kind][0], dof + WIDTHS[kind][1]
     time_step = _read(sys.opt.timestep)
-    return Robot(
+    return SpringModel(
         tuple(links),
         _vec(sys.gravity),
         time_step,
@@ -607,7 +607,7 @@ class Joint:
 
 
 def _joint(
-    link: Link, parent_com: Vec, body: Body, turn: Mat, parent: Body, parent_turn: Mat
+    link: Link, parent_com: Vec, body: LinkMotion, turn: Mat, parent: LinkMotion, parent_turn: Mat
 ) -> Joint:
     lever, parent_lever = turn @ link.anchor, parent_turn @ link.parent_anchor
     # Brax takes the child's velocity at its origin instead of the joint, and the parent's at the
@@ -625,7 +625,7 @@ def _joint(
     )
 
 
-def _joints(robot: Robot, bodies: Sequence[Body], turns: Sequence[Mat]) -> list[Joint]:
+def _joints(robot: SpringModel, bodies: Sequence[LinkMotion], turns: Sequence[Mat]) -> list[Joint]:
     found = []
     for link, body, turn in zip(robot.links, bodies, turns, strict=True):
         p = link.parent
@@ -636,7 +636,7 @@ def _joints(robot: Robot, bodies: Sequence[Body], turns: Sequence[Mat]) -> list[
 
 
 def _joint_force(
-    robot: Robot, link: Link, joint: Joint, motors: Sequence[Motor]
+    robot: SpringModel, link: Link, joint: Joint, motors: Sequence[Motor]
 ) -> tuple[Vec, Vec]:
     """Force and torque on the link, at the joint: springs, dampers, limits and motors."""
     if link.kind == "f":
@@ -661,7 +661,9 @@ def _drive(link: Link, joint: Joint, motors: Sequence[Motor]) -> Number:
     return drive
 
 
-def _advance(robot: Robot, bodies: Sequence[Body], motors: Sequence[list[Motor]]) -> list[Body]:
+def _advance(
+    robot: SpringModel, bodies: Sequence[LinkMotion], motors: Sequence[list[Motor]]
+) -> list[LinkMotion]:
     turns = [body.rot.matrix() for body in bodies]
     forces, torques = _forces(robot, bodies, turns, motors)
     moved = []
@@ -670,7 +672,7 @@ def _advance(robot: Robot, bodies: Sequence[Body], motors: Sequence[list[Motor]]
         twist = _unresisted(link.inverse_inertia, turns[i], torques[i])
         vel = robot.kept_vec(bodies[i].vel + pull * robot.time_step)
         ang = robot.kept_vec(bodies[i].ang + twist * robot.time_step)
-        body = Body(bodies[i].com, bodies[i].rot, vel, ang)
+        body = LinkMotion(bodies[i].com, bodies[i].rot, vel, ang)
         if link.touches:
             kick, whirl = _landing(robot, i, body, turns)
         else:
@@ -680,7 +682,10 @@ def _advance(robot: Robot, bodies: Sequence[Body], motors: Sequence[list[Motor]]
 
 
 def _forces(
-    robot: Robot, bodies: Sequence[Body], turns: Sequence[Mat], motors: Sequence[list[Motor]]
+    robot: SpringModel,
+    bodies: Sequence[LinkMotion],
+    turns: Sequence[Mat],
+    motors: Sequence[list[Motor]],
 ) -> tuple[list[Vec], list[Vec]]:
     """Force and torque on each link at its centre of mass, its own joint's and its children's."""
     forces, torques = [ZERO] * len(bodies), [ZERO] * len(bodies)
@@ -702,7 +707,7 @@ def _unresisted(inverse_inertia: Number | Mat, turn: Mat, torque: Vec) -> Vec:
     return torque * inverse_inertia
 
 
-def _landing(robot: Robot, i: int, body: Body, turns: Sequence[Mat]) -> tuple[Vec, Vec]:
+def _landing(robot: SpringModel, i: int, body: LinkMotion, turns: Sequence[Mat]) -> tuple[Vec, Vec]:
     """Change of velocity and of angular velocity by contacts, averaged over those that touch."""
     link = robot.links[i]
     roll = _contact_inertia(robot, i, turns)
@@ -717,7 +722,7 @@ def _landing(robot: Robot, i: int, body: Body, turns: Sequence[Mat]) -> tuple[Ve
     return impulse * link.inverse_mass, _unresisted(link.inverse_inertia, turns[i], twist)
 
 
-def _contact_inertia(robot: Robot, i: int, turns: Sequence[Mat]) -> Number:
+def _contact_inertia(robot: SpringModel, i: int, turns: Sequence[Mat]) -> Number:
     """What Brax takes for a link's inverse inertia in contacts.
 
     It indexes the flattened (links, 3, 3) array by the link, so it finds one entry of the first
@@ -732,7 +737,7 @@ def _contact_inertia(robot: Robot, i: int, turns: Sequence[Mat]) -> Number:
 
 
 def _contact(
-    robot: Robot, link: Link, touch: Touch, body: Body, turn: Mat, roll: Number
+    robot: SpringModel, link: Link, touch: Touch, body: LinkMotion, turn: Mat, roll: Number
 ) -> tuple[Vec, Vec, Array]:
     """Where a ball touches, seen from the centre of mass; the impulse there; 1 if it touches."""
     n = touch.normal
@@ -757,30 +762,30 @@ def _contact(
     return lever, n * push + way * drag, jnp.where(touching, 1.0, 0.0)
 
 
-def _moved(robot: Robot, body: Body, kick: Vec, whirl: Vec) -> Body:
+def _moved(robot: SpringModel, body: LinkMotion, kick: Vec, whirl: Vec) -> LinkMotion:
     vel = body.vel * robot.vel_left + kick
     ang = body.ang * robot.ang_left + whirl
     half_turn = Quat(0.0, *(ang * times(0.5, robot.time_step))) * body.rot
     rot = Quat(*map(plus, body.rot, half_turn)).normalised()
-    return Body(body.com + vel * robot.time_step, rot, vel, ang)
+    return LinkMotion(body.com + vel * robot.time_step, rot, vel, ang)
 
 
 # Between arrays, joint coordinates and bodies.
 
 
-def _parts(body: Body, parts: Iterable[int]) -> list[Number]:
+def _parts(body: LinkMotion, parts: Iterable[int]) -> list[Number]:
     every = [*body.com, *body.rot, *body.vel, *body.ang]
     return [every[k] for k in parts]
 
 
-def _body(numbers: Sequence[Number], parts: Iterable[int]) -> Body:
+def _body(numbers: Sequence[Number], parts: Iterable[int]) -> LinkMotion:
     every: list[Number] = [0.0] * 13
     for k, number in zip(parts, numbers, strict=True):
         every[k] = number
-    return Body(Vec(*every[:3]), Quat(*every[3:7]), Vec(*every[7:10]), Vec(*every[10:]))
+    return LinkMotion(Vec(*every[:3]), Quat(*every[3:7]), Vec(*every[7:10]), Vec(*every[10:]))
 
 
-def _bodies(numbers: Sequence[Number], parts: Sequence[int]) -> list[Body]:
+def _bodies(numbers: Sequence[Number], parts: Sequence[int]) -> list[LinkMotion]:
     size = len(parts)
     return [_body(numbers[k : k + size], parts) for k in range(0, len(numbers), size)]
 
@@ -790,7 +795,7 @@ def _numbers(state: SpringState, parts: Sequence[int]) -> list[Array]:
     return [every[i, k] for i in range(every.shape[0]) for k in parts]
 
 
-def _pack(robot: Robot, bodies: Sequence[Body], q: Array, qd: Array) -> SpringState:
+def _pack(robot: SpringModel, bodies: Sequence[LinkMotion], q: Array, qd: Array) -> SpringState:
     pos = [
         body.com - body.rot.matrix() @ link.com
         for link, body in zip(robot.links, bodies, strict=True)
@@ -811,7 +816,7 @@ def _array(rows: Sequence[Iterable[Number]]) -> Array:
     return jnp.stack([jnp.asarray(x, float) for row in rows for x in row]).reshape(len(rows), -1)
 
 
-def _stays_in_plane(robot: Robot, motors: Sequence[list[Motor]]) -> bool:
+def _stays_in_plane(robot: SpringModel, motors: Sequence[list[Motor]]) -> bool:
     """Whether a frame that starts in the xz plane ends there, by what is known while tracing."""
     off_plane = [k for k in SPACE if k not in PLANE]
     still: list[bool] = []
@@ -826,7 +831,7 @@ def _stays_in_plane(robot: Robot, motors: Sequence[list[Motor]]) -> bool:
     return still[0]
 
 
-def _joint_coordinates(robot: Robot, bodies: Sequence[Body]) -> tuple[Array, Array]:
+def _joint_coordinates(robot: SpringModel, bodies: Sequence[LinkMotion]) -> tuple[Array, Array]:
     turns = [body.rot.matrix() for body in bodies]
     q: list[Number] = []
     qd: list[Number] = []
@@ -862,7 +867,7 @@ def _planar_coordinates(link: Link, joint: Joint, rot: Quat) -> tuple[list[Numbe
     )
 
 
-def _forward(robot: Robot, q: Array, qd: Array) -> list[Body]:
+def _forward(robot: SpringModel, q: Array, qd: Array) -> list[LinkMotion]:
     """Joint coordinates to bodies.
 
     Until the end quaternions are as long as q makes them: Ant's reset does not normalise its own,
@@ -884,10 +889,10 @@ def _forward(robot: Robot, q: Array, qd: Array) -> list[Body]:
     return [_at_com(link, *each) for link, each in zip(robot.links, found, strict=True)]
 
 
-def _at_com(link: Link, pos: Vec, rot: Quat, vel: Vec, ang: Vec) -> Body:
+def _at_com(link: Link, pos: Vec, rot: Quat, vel: Vec, ang: Vec) -> LinkMotion:
     rot = rot.normalised()
     com = rot.matrix() @ link.com
-    return Body(pos + com, rot, vel + ang.cross(com), ang)
+    return LinkMotion(pos + com, rot, vel + ang.cross(com), ang)
 
 
 def _in_joint(link: Link, q: Array, qd: Array) -> tuple[Vec, Quat, Vec, Vec]:

@@ -67,7 +67,7 @@ class Bones(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Body:
+class Skeleton:
     """A robot of capsules."""
 
     bones: Callable[[Any], Bones]
@@ -95,7 +95,7 @@ class Tiles:
 class View:
     """What `Env.view` returns."""
 
-    scene: Mechanism | Body | Tiles
+    scene: Mechanism | Skeleton | Tiles
     seconds: Callable[[Any], float] | None = None
     """params to the simulated seconds of a step; None where steps are only counted."""
     unwrap: Callable[[Any], Any] = lambda wrapped: wrapped

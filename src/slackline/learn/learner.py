@@ -41,7 +41,7 @@ class TrainState(NamedTuple):
 
     networks: Any
     """The algorithm's state: the networks and its optimisers' memory."""
-    seen: Moments | tuple[()]
+    moments: Moments | tuple[()]
     """What observations are normalised by, or () where they are not."""
     running: Any
     """A `Running`, every field (blocks, environments of a block, ...); () where a host has them."""
@@ -133,8 +133,8 @@ class Learner:
         networks, losses = algorithm.update(
             keys.update, agent, state.networks, samples, now, blocks
         )
-        seen = state.seen.absorb(observations, self.axis) if state.seen else ()
-        return state._replace(networks=networks, seen=seen, key=keys.next), losses
+        moments = state.moments.absorb(observations, self.axis) if state.moments else ()
+        return state._replace(networks=networks, moments=moments, key=keys.next), losses
 
     def start(self, key: Array, hyper: Hyper) -> Running | tuple[()]:
         """Fresh environments, block by block; those of a host cannot be part of the state."""
@@ -163,15 +163,15 @@ class Learner:
         self, state: TrainState, hyper: Hyper, noise: Array, observation: Array, z: Array
     ) -> tuple[Array, Array, Array]:
         """(the action as it is stored, as the environment takes it, the former's log-prob)"""
-        observation = normalised(state.seen, observation)
+        observation = normalised(state.moments, observation)
         algorithm = ALGORITHMS[hyper.algorithm]
         return algorithm.act(self.agent, state.networks, noise, observation, z, hyper)
 
     def judge(self, state: TrainState, steps: Transition, hyper: Hyper) -> Any:
         """What the algorithm learns from, of collected steps (T, N)."""
         steps = steps._replace(
-            observation=normalised(state.seen, steps.observation),
-            next_observation=normalised(state.seen, steps.next_observation),
+            observation=normalised(state.moments, steps.observation),
+            next_observation=normalised(state.moments, steps.next_observation),
         )
         algorithm, limit = ALGORITHMS[hyper.algorithm], self.shortest_limit
         return algorithm.prepare(self.agent, state.networks, steps, hyper, limit)
@@ -181,5 +181,5 @@ class Learner:
         return self.agent.outputs_and_value(networks.policy, networks.critic, observation, z)
 
 
-def normalised(seen: Moments | tuple[()], observation: Array) -> Array:
-    return seen.normalise(observation) if seen else observation
+def normalised(moments: Moments | tuple[()], observation: Array) -> Array:
+    return moments.normalise(observation) if moments else observation

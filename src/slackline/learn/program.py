@@ -27,7 +27,7 @@ class Progress(NamedTuple):
     """The numbers that the algorithm logs, a NamedTuple."""
 
 
-STATE = TrainState(networks=SEED, seen=SEED, running=BLOCK, key=SEED)  # type: ignore[arg-type]
+STATE = TrainState(networks=SEED, moments=SEED, running=BLOCK, key=SEED)  # type: ignore[arg-type]
 
 
 class Program:

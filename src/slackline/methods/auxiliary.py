@@ -13,7 +13,7 @@ from typing import Any, Literal, get_args
 from slackline.arrays import jax, jnp
 from slackline.errors import SlacklineError
 from slackline.io.decode import check, number, one_of
-from slackline.methods.latent import Categorical, Latent
+from slackline.methods.latent import Latent, Skills
 from slackline.networks.impala import Network
 from slackline.types import Array, Transition
 
@@ -183,7 +183,7 @@ that knowing nothing (always guessing the middle) earns about nothing."""
 
 def log_ratio(guess: Array, latent: Latent, z: Array) -> Array:
     """log q(z|·) − log p(z); q is a softmax over skills, or a Gaussian around a guess of z."""
-    if isinstance(latent, Categorical):
+    if isinstance(latent, Skills):
         return jnp.sum(jax.nn.log_softmax(guess) * z, axis=-1) + jnp.log(float(latent.skills))
     error = jnp.square((z - guess) / PRIOR_STD) + jnp.log(2.0 * jnp.pi * PRIOR_STD**2)
     return -0.5 * jnp.sum(error, axis=-1)

@@ -13,7 +13,7 @@ from slackline.methods.auxiliary import (
     LateAngle,
 )
 from slackline.methods.conditioning import Anchors, Concat
-from slackline.methods.latent import Bezier, Categorical, Copies, Interval, Members, Point, Simplex
+from slackline.methods.latent import Bezier, Copies, Interval, Members, Point, Simplex, Skills
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
 
@@ -25,7 +25,7 @@ CATALOGUE = {
         Method("lop", "Line of policies", Simplex(2), Anchors(), CosinePenalty(beta=1.0)),
         Method("cop", "Convex set of policies", Simplex(3), Anchors(), CosinePenalty(beta=1.0)),
         Method("bop", "Bézier curve of policies", Bezier(3), Anchors(), CosinePenalty(beta=1.0)),
-        Method("diayn_r", "DIAYN+R", Categorical(10), Concat(), DiscriminatorReward(beta=1.0)),
+        Method("diayn_r", "DIAYN+R", Skills(10), Concat(), DiscriminatorReward(beta=1.0)),
         Method("diayn_r_l2", "DIAYN+R L2", Interval(), Concat(), DiscriminatorReward(beta=1.0)),
         Method("lc", "Latent-conditioned (Lc)", Interval(), Concat(), DiscriminatorLoss(beta=1.0)),
         Method("fan", "Fan of policies", Simplex(2), Anchors(), LateAngle(), Together()),

@@ -305,7 +305,7 @@ class OneHot(Latent):
 
 
 @dataclass(frozen=True)
-class Categorical(OneHot):
+class Skills(OneHot):
     """One of `skills` behaviours, told to the policy as an input."""
 
     skills: int = count(low=2, high=1024)

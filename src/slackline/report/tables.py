@@ -15,7 +15,7 @@ from slackline.paper import paper_average, paper_ratio, paper_score
 from slackline.report.results import SuiteResult
 from slackline.report.table import Column, Row, Table
 from slackline.report.words import COST_RATIO, DEFAULT_Z, HEADROOM, ORACLE
-from slackline.store.choice import Choice
+from slackline.store.choice import Combination
 from slackline.suites.suite import Suite, Variation
 
 MAX_SHOWN_Z = 4
@@ -284,7 +284,7 @@ def _default_json(seeds: pl.DataFrame, episodes: pl.DataFrame) -> dict[str, Any]
     }
 
 
-def tuning_table(suite: Suite, ranking: list[Choice], *, seeds: int, steps: int) -> Table:
+def tuning_table(suite: Suite, ranking: list[Combination], *, seeds: int, steps: int) -> Table:
     """The grid's cells, best first."""
     name, digits = suite.name, decimals([choice.scores for choice in ranking], suite.digits)
     rows = [

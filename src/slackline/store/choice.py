@@ -18,7 +18,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True)
-class Choice:
+class Combination:
     """One cell of the grid and how its single policies did on the training environment."""
 
     changed: dict[str, float]
@@ -34,7 +34,7 @@ class Choice:
 
 
 def save_choice(
-    path: Path, task: TrainTask, ranking: list[Choice], *, seeds: int, steps: int
+    path: Path, task: TrainTask, ranking: list[Combination], *, seeds: int, steps: int
 ) -> None:
     """Write the winner (and the whole ranking) where `train --hyper FILE` reads it."""
     path.parent.mkdir(parents=True, exist_ok=True)

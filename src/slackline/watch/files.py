@@ -12,7 +12,7 @@ from slackline.drawing.sheet import styled
 from slackline.errors import SlacklineError, unknown
 from slackline.io.files import write_atomic
 from slackline.watch.encode import FORMATS
-from slackline.watch.film import Film, Timing
+from slackline.watch.film import FilmSheet, Timing
 from slackline.watch.strip import strip_png
 from slackline.watch.watched import Watched
 
@@ -46,7 +46,7 @@ def write_film(
             "raise every or lower steps"
         )
     with styled():
-        film = Film(watched)
+        film = FilmSheet(watched)
         sample = [film.draw(step) for step in steps[:: -(-len(steps) // SAMPLES)]]
 
         def frames() -> Iterator[np.ndarray]:

@@ -59,7 +59,7 @@ class Panel(NamedTuple):
         return [*self.stage.artists, self.total, self.note]
 
 
-class Film:
+class FilmSheet:
     """A sheet of which only what moves is drawn anew for every frame."""
 
     def __init__(self, watched: Watched):

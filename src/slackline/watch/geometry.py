@@ -49,7 +49,7 @@ def _directions(angles: np.ndarray) -> np.ndarray:
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-class Camera(NamedTuple):
+class Pinhole(NamedTuple):
     """A pinhole: what lies one metre in front of it is drawn at `focal` of its size."""
 
     eye: np.ndarray
@@ -67,13 +67,13 @@ class Camera(NamedTuple):
         return self.focal * seen[..., :2] / depth[..., None], depth
 
 
-def looking(eye: np.ndarray, target: np.ndarray) -> Camera:
+def looking(eye: np.ndarray, target: np.ndarray) -> Pinhole:
     """A camera at `eye`, upright, that draws `target` in the middle and at its true size."""
     ahead = np.asarray(target, float) - eye
     distance = float(np.linalg.norm(ahead))
     ahead = ahead / distance
     right = np.cross(ahead, [0.0, 0.0, 1.0])
     right = right / np.linalg.norm(right)
-    return Camera(
+    return Pinhole(
         np.asarray(eye, float), np.stack([right, np.cross(right, ahead), ahead]), distance
     )

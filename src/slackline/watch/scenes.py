@@ -17,9 +17,9 @@ import numpy as np
 
 from slackline.drawing.sheet import COLOURS, FREE, GRID, INK, QUIET, WALL
 from slackline.envs.api import Env, Params, State
-from slackline.envs.view import Body, Bones, Box, Mechanism, Rod, Role, Tiles
+from slackline.envs.view import Bones, Box, Mechanism, Rod, Role, Skeleton, Tiles
 from slackline.errors import SlacklineError
-from slackline.watch.geometry import Camera, box, capsule, disc, looking, rotate
+from slackline.watch.geometry import Pinhole, box, capsule, disc, looking, rotate
 
 BODY, ACCENT = COLOURS[2], COLOURS[0]
 """What is as it was in training, and what was changed."""
@@ -129,7 +129,7 @@ class Posed(NamedTuple):
     """Which are not as in training, (G,)."""
 
 
-def body(scene: Body, params: Any, usual: Any) -> Painter:
+def body(scene: Skeleton, params: Any, usual: Any) -> Painter:
     """A robot of capsules, its true sizes, what was changed in the accent colour."""
     bones = scene.bones(params)
     changed = changed_bones(bones, scene.bones(usual))
@@ -226,7 +226,7 @@ def in_perspective(posed: Posed, torso: np.ndarray) -> Picture:
     return picture
 
 
-def floor(picture: Picture, camera: Camera, torso: np.ndarray) -> None:
+def floor(picture: Picture, camera: Pinhole, torso: np.ndarray) -> None:
     """A chessboard of metres that fades into the distance."""
     around = np.arange(-TILES, TILES + 1)
     tiles = np.stack(np.meshgrid(around, around), axis=-1).reshape(-1, 2)
@@ -241,7 +241,7 @@ def floor(picture: Picture, camera: Camera, torso: np.ndarray) -> None:
             picture.add(outline, mix(colour, SKY, float(faint)))
 
 
-def shadow(picture: Picture, camera: Camera, posed: Posed) -> None:
+def shadow(picture: Picture, camera: Pinhole, posed: Posed) -> None:
     """Every capsule flat on the ground, a wide pale one first and a narrower darker one on top."""
     for grown, colour in ((1.35, mix(GRID, INK, 0.24)), (0.95, mix(GRID, INK, 0.4))):
         for start, end, radius in zip(*posed[:3], strict=True):
@@ -327,7 +327,7 @@ def tiles(scene: Tiles, params: Any, usual: Any) -> Painter:
 
 KINDS: dict[type, Callable[[Any, Any, Any], Painter]] = {
     Mechanism: mechanism,
-    Body: body,
+    Skeleton: body,
     Tiles: tiles,
 }
 """How each kind of scene is painted."""
