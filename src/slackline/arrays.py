@@ -1,4 +1,4 @@
-"""NumPy or JAX: which of them computes.
+"""NumPy or JAX, by the arrays that are given.
 
 `jax` and `jnp` here are imported when something of theirs is first used, so that a trained line
 loads and acts where JAX is not installed.

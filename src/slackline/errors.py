@@ -56,7 +56,8 @@ def needed(module: str, sentence: str, extra: str) -> Any:
 
 
 def imported(module: str) -> Any:
-    """A module of the full install; a robot's, with NumPy and safetensors alone, lacks some."""
+    """A module of the full install, imported; where only NumPy and safetensors are installed, an
+    error with the pip command."""
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -68,7 +69,7 @@ def imported(module: str) -> Any:
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error of somebody else's says, without its line breaks and not without end."""
+    """A foreign error's message in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300]
 
 

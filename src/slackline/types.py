@@ -11,7 +11,7 @@ else:
 
 
 class Transition(NamedTuple):
-    """What was seen and done, (T, N, ...). z is constant within an episode."""
+    """Steps of N environments, (T, N, ...). z is constant within an episode."""
 
     observation: Array
     z: Array
@@ -25,4 +25,4 @@ class Transition(NamedTuple):
     real: Array | None = None
     """False where a host environment spent the step on a reset; None: all of them are real."""
     value: Array | None = None
-    """V(s, z), where whoever acted knew it already."""
+    """V(s, z), where it was computed while acting."""

@@ -1,4 +1,4 @@
-"""Agents: networks conditioned on z, which act and say what a situation is worth."""
+"""Agents: policy and value networks conditioned on z."""
 
 from __future__ import annotations
 

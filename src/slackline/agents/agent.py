@@ -1,4 +1,4 @@
-"""What every agent can do, whatever it sees."""
+"""The interface of agents, and what they share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class NetworkConfig:
     channels: tuple[int, ...] = counts((16, 32, 32), high=WIDEST, shortest=1)
     """Pixels only: widths of the convolutional blocks; anchors share all but the last of them."""
     patch: int = count(1, high=64)
-    """Pixels only: squares of so many pixels a side are seen as one, with all their colours."""
+    """Pixels only: side of the squares of pixels that are merged into one (more channels)."""
 
 
 @dataclass(frozen=True)

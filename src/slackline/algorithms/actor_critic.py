@@ -29,7 +29,7 @@ from slackline.types import Array, Transition
 
 @dataclass(frozen=True)
 class ActorCriticConfig(AlgorithmConfig):
-    """What on-policy actor-critics are told beside."""
+    """Settings of on-policy actor-critics."""
 
     gae_lambda: float = number(1.0, low=0.0, high=1.0)
     """GAE coefficient λ."""
@@ -46,7 +46,7 @@ class ActorCriticConfig(AlgorithmConfig):
 
 
 class Networks(NamedTuple):
-    """What is trained, with the optimisers' memory."""
+    """The trained networks and their optimisers' states."""
 
     policy: Network
     critic: Network | tuple[()]
@@ -54,7 +54,7 @@ class Networks(NamedTuple):
     auxiliary: Any
     """The method's own network (a discriminator), or ()."""
     optimisers: tuple[Any, Any, Any]
-    """Adam's memory for each of them."""
+    """Adam's state for each of them."""
 
 
 class Samples(NamedTuple):

@@ -18,7 +18,7 @@ from slackline.types import Array, Transition
 
 @dataclass(frozen=True)
 class AlgorithmConfig:
-    """What every algorithm is told; each adds fields of its own in a subclass.
+    """Settings of every algorithm; each adds fields of its own in a subclass.
 
     `Hyper` inherits the configs of all algorithms, so a field becomes a flag (--hyper.NAME) and a
     Python argument of that name by being declared here or in a subclass.
@@ -68,7 +68,7 @@ class Algorithm(abc.ABC):
 
     @abc.abstractmethod
     def init(self, keys: InitKeys, agent: Agent, config: Any) -> Any:
-        """A fresh state: networks and the optimisers' memory."""
+        """A fresh state: networks and optimiser states."""
 
     def act(
         self, agent: Agent, state: Any, noise: Array, observation: Array, z: Array, config: Any
@@ -95,4 +95,4 @@ class Algorithm(abc.ABC):
 
     @abc.abstractmethod
     def iterations_done(self, state: Any, config: Any) -> Array:
-        """How many iterations the training has behind it, for its schedules."""
+        """Iterations done so far, for the schedules."""

@@ -14,10 +14,10 @@ from slackline.types import Array
 
 @dataclass(frozen=True)
 class PPOConfig(ActorCriticConfig):
-    """What PPO is told beside."""
+    """Settings of PPO."""
 
     clip: float = number(0.2, above=0.0, high=10.0)
-    """PPO only: how far the probability ratio may move from 1 and still be rewarded."""
+    """PPO only: clipping range ε of the probability ratio."""
 
 
 class PPO(ActorCritic):

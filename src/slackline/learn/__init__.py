@@ -1,1 +1,1 @@
-"""Learning: collect, judge, improve."""
+"""Training: collect steps, estimate advantages, update; for one seed or many."""

@@ -37,11 +37,11 @@ class CollectConfig:
     num_steps: int = count(8, high=65_536)
     """Steps of each environment between two updates."""
     block: int = count(0, low=0, high=65_536)
-    """Environments stepped together, so that they stay in the processor's cache; blocks are shared
-    out among the devices. 0: all of them at once, and seeds are shared out instead."""
+    """Environments stepped together, so that they stay in the processor's cache; blocks are
+    distributed over the devices. 0: all at once, and seeds are distributed instead."""
     overlap: bool = flag(False)
-    """Environments outside JAX only: they step on while the last steps are learnt from, with the
-    policies from before."""
+    """Environments outside JAX only: collect the next steps while learning from the last ones, so
+    that the policies that act are one update old."""
     normalise_observation: bool = flag(False)
     """Scale observations by the mean and standard deviation of those seen in training so far."""
 
@@ -80,7 +80,7 @@ class Hyper(
     *_algorithms_configs(a.Config for a in ALGORITHMS.values()),
     _Chosen,
 ):
-    """What a training is told. The defaults are the paper's for CartPole.
+    """Hyper-parameters of a training. The defaults are the paper's for CartPole.
 
     One flat form for users: it inherits how steps are collected, what the networks are like, and
     the settings of every algorithm. Each of these parts is handed the whole and knows its own

@@ -25,7 +25,7 @@ from slackline.types import Array, Transition
 
 
 class Keys(NamedTuple):
-    """What one iteration draws from."""
+    """The PRNG keys of one iteration."""
 
     next: Array
     """The train state's key after it."""
@@ -34,7 +34,7 @@ class Keys(NamedTuple):
 
 
 class TrainState(NamedTuple):
-    """Everything one seed needs to go on: what a checkpoint holds.
+    """Everything one seed needs to continue training: the content of a checkpoint.
 
     What the fields are called in files is kept in `store/checkpoint_names.py`.
     """
@@ -42,14 +42,15 @@ class TrainState(NamedTuple):
     networks: Any
     """The algorithm's state: the networks and its optimisers' memory."""
     moments: Moments | tuple[()]
-    """What observations are normalised by, or () where they are not."""
+    """Mean and deviation that observations are normalised by; () without normalisation."""
     running: Any
-    """A `Running`, every field (blocks, environments of a block, ...); () where a host has them."""
+    """The environments (a `Running`), every field (blocks, environments of a block, ...); () for
+    environments outside JAX, which cannot be saved."""
     key: Array
 
     @property
     def keys(self) -> Keys:
-        """Those of the next iteration, however its steps are collected."""
+        """The keys of the next iteration."""
         return Keys(*jax.random.split(self.key, 3))
 
 
@@ -61,7 +62,7 @@ class Learner:
     horizon: int
     method: Method
     axis: str | None = None
-    """The mesh axis whose devices share out the blocks of environments, if any does."""
+    """The mesh axis over which blocks of environments are distributed, if any."""
 
     @property
     def agent(self) -> Agent:
@@ -77,7 +78,7 @@ class Learner:
 
     @property
     def shortest_limit(self) -> int:
-        """No episode is cut before it has this many steps; of most hosts' nothing is known."""
+        """No episode is truncated before this many steps; 0 where the limit is not known."""
         return self.runner.shortest_limit
 
     @property
@@ -125,8 +126,8 @@ class Learner:
         hyper: Hyper,
         budget: float | Array,
     ) -> tuple[TrainState, Any]:
-        """What an iteration ends with, wherever its steps came from: samples (blocks, T, N, ...),
-        and the observations before they were normalised."""
+        """Update networks and observation moments, from samples (blocks, T, N, ...) and the
+        observations before normalisation."""
         algorithm, keys = ALGORITHMS[hyper.algorithm], state.keys
         progress = algorithm.iterations_done(state.networks, hyper) / budget
         agent, now, blocks = self.agent.at(progress), hyper.at(progress), self.blocks(hyper)
@@ -137,7 +138,7 @@ class Learner:
         return state._replace(networks=networks, moments=moments, key=keys.next), losses
 
     def start(self, key: Array, hyper: Hyper) -> Running | tuple[()]:
-        """Fresh environments, block by block; those of a host cannot be part of the state."""
+        """Freshly reset environments, block by block; () for those outside JAX."""
 
         def begin(key: Array) -> Running | tuple[()]:
             return self.runner.start(key, self.method.latent.sample, hyper.envs_per_block)
@@ -145,7 +146,7 @@ class Learner:
         return one_by_one(begin, self.blocks(hyper).keys(key))
 
     def of_all_blocks(self, episodes: Totals) -> Totals:
-        """One summary from the blocks' (blocks,), those of other devices included."""
+        """Totals over all blocks (blocks,), those on other devices included."""
         sums = jax.tree.map(lambda x: collectives.total(jnp.sum(x, axis=0), self.axis), episodes)
         return sums._replace(sound=collectives.least(jnp.min(episodes.sound), self.axis))
 
@@ -162,13 +163,13 @@ class Learner:
     def act(
         self, state: TrainState, hyper: Hyper, noise: Array, observation: Array, z: Array
     ) -> tuple[Array, Array, Array]:
-        """(the action as it is stored, as the environment takes it, the former's log-prob)"""
+        """(the action as stored, the action as the environment takes it, log-prob of the first)"""
         observation = normalised(state.moments, observation)
         algorithm = ALGORITHMS[hyper.algorithm]
         return algorithm.act(self.agent, state.networks, noise, observation, z, hyper)
 
     def judge(self, state: TrainState, steps: Transition, hyper: Hyper) -> Any:
-        """What the algorithm learns from, of collected steps (T, N)."""
+        """The algorithm's samples (PPO, A2C: advantages and value targets) of steps (T, N)."""
         steps = steps._replace(
             observation=normalised(state.moments, steps.observation),
             next_observation=normalised(state.moments, steps.next_observation),
@@ -177,7 +178,7 @@ class Learner:
         return algorithm.prepare(self.agent, state.networks, steps, hyper, limit)
 
     def outputs_and_value(self, networks: Any, observation: Array, z: Array) -> tuple[Array, Array]:
-        """What the distribution takes, from the policy at z, and V(s, z)."""
+        """The policy's outputs at z, which parametrise the distribution, and V(s, z)."""
         return self.agent.outputs_and_value(networks.policy, networks.critic, observation, z)
 
 

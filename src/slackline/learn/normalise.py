@@ -11,11 +11,12 @@ from slackline.parallel import collectives
 from slackline.types import Array
 
 SMALLEST_STD = 1e-3
-"""An observation that hardly moves in training must not blow up when it does at test time."""
+"""Lower bound of the standard deviation: an observation that hardly changes in training must not
+become huge when it does at test time."""
 
 
 class Moments(NamedTuple):
-    """Of every observation seen so far: how many, their mean and the sum of squared deviations."""
+    """Count, mean and sum of squared deviations of all observations so far."""
 
     count: Array
     mean: Array
@@ -27,14 +28,14 @@ class Moments(NamedTuple):
         return jnp.where(self.count > 0, jnp.maximum(jnp.sqrt(variance), SMALLEST_STD), 1.0)
 
     def normalise(self, observation: Array) -> Array:
-        """Mean 0 and standard deviation 1, as far as is known; unchanged before anything is."""
+        """Scale to mean 0 and standard deviation 1; unchanged before the first update."""
         return (observation - self._like(self.mean, observation)) / self._like(
             self.std, observation
         )
 
     def absorb(self, observations: Array, axis: str | None = None) -> Moments:
-        """The moments with a batch (..., size) merged in, the whole of it where `axis` shares it
-        out among devices."""
+        """The moments with a batch (..., size) merged in; with `axis`, those of all devices
+        on that mesh axis."""
         batch = observations.reshape(-1, observations.shape[-1])
         num = collectives.total(jnp.float32(batch.shape[0]), axis)
         mean = collectives.total(jnp.sum(batch, axis=0), axis) / num

@@ -72,17 +72,17 @@ class Program:
         return jax.eval_shape(init, self.keys, self._hyper)
 
     def place(self, state: TrainState) -> TrainState:
-        """A state from elsewhere (a file) laid out on the mesh as `advance` returns it: laid out
-        otherwise, it would be compiled for twice."""
+        """A state read from a file, with the sharding that `advance` returns; with another one,
+        `advance` would compile twice."""
         mesh = self._layout.mesh
         return jax.device_put(state, jax.tree.map(lambda spec: NamedSharding(mesh, spec), STATE))
 
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
-        """Train on; `iterations` is traced, so every length of stride shares one compilation."""
+        """Continue for `iterations`; it is traced, so strides of all lengths compile once."""
         return self._advance(state, self._hyper, jnp.int32(iterations), self._budget)
 
     def close(self) -> None:
-        """Nothing is open; environments outside JAX would be."""
+        """Nothing to close; environments outside JAX have processes."""
 
 
 @lru_cache(maxsize=16)
@@ -104,7 +104,7 @@ def _compiled(
 def advance(
     learner: Learner, state: TrainState, hyper: Hyper, iterations: jax.Array, budget: jax.Array
 ) -> tuple[TrainState, Progress]:
-    """Iterate one copy."""
+    """Train one copy for `iterations`."""
 
     def iterate(state: TrainState) -> tuple[TrainState, Progress]:
         state, episodes, losses = learner.iteration(state, hyper, budget)

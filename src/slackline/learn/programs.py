@@ -15,7 +15,7 @@ from slackline.learn.program import Program, Progress
 
 
 class Trainer(Protocol):
-    """Initialises and advances all copies of a learner, whatever steps their environments."""
+    """Initialises and advances all copies of a learner, in JAX or outside."""
 
     def init(self) -> TrainState: ...
 
@@ -30,7 +30,7 @@ class Trainer(Protocol):
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]: ...
 
     def close(self) -> None:
-        """Give back environments that are open."""
+        """Close the environments."""
         ...
 
 
@@ -41,8 +41,8 @@ STRIDES = 200
 def strides(
     program: Trainer, state: TrainState, done: int, iterations: int, pause: int = 0
 ) -> Iterator[tuple[TrainState, int, Progress]]:
-    """Train until `iterations` are done; (state, how many are, what the last ones showed) on the
-    way, stride by stride; one of them ends at `pause`."""
+    """Train until `iterations` are done; after every stride yield (state, iterations done,
+    progress of the stride). One stride ends at `pause`."""
     stride = math.ceil(iterations / STRIDES)
     while done < iterations:
         now = min(stride, *(end - done for end in (pause, iterations) if end > done))
@@ -60,7 +60,7 @@ def trainer_of(
     budget: float = math.inf,
     hyper_axis: int | None = None,
 ) -> Trainer:
-    """One compiled program for environments in JAX, a loop around a pool for those of a host: the
-    only place where training tells them apart."""
+    """One compiled program for environments in JAX, a loop around a pool for those outside.
+    Training distinguishes the two only here."""
     kind = Program if learner.env.in_jax else HostProgram
     return kind(learner, hyper, seeds, members, budget, hyper_axis)

@@ -1,1 +1,1 @@
-"""What makes the methods differ: a latent, a conditioning and an auxiliary."""
+"""The methods, each a combination of latent, conditioning, auxiliary and movement."""

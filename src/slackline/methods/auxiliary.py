@@ -25,7 +25,7 @@ MakeNetwork = Callable[[int, int], Network]
 
 @dataclass(frozen=True)
 class Auxiliary:
-    """Only the return counts."""
+    """Nothing but the return is optimised."""
 
     continuous_only = False
     """Whether it needs the gradient through a continuous action."""
@@ -105,7 +105,7 @@ class Hinge(Auxiliary):
 
     beta: float
     allowed: Array
-    """cos² of the angle: what is below costs nothing."""
+    """cos² of the angle; pairs of anchors below it are not penalised."""
 
     def policy_loss(
         self, network: Any, latent: Latent, policy: Network, steps: Transition, action: Array

@@ -40,7 +40,7 @@ DEFAULT = "fan"
 """The method that is recommended, and used where none is named."""
 
 HEADLINERS = (DEFAULT, "lop")
-"""Of these a report speaks in its headline: the first that was measured."""
+"""A report's headline is about the first of these that was measured."""
 
 
 def method(name: str, **options: Any) -> Method:

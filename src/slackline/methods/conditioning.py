@@ -19,7 +19,7 @@ class Conditioning(abc.ABC):
 
     @abc.abstractmethod
     def input_size(self, latent: Latent, observation_size: int) -> int:
-        """How many numbers (of a picture: planes) the policy sees at once."""
+        """Size of the policy's input (for pictures: number of planes)."""
 
     @abc.abstractmethod
     def outputs(self, latent: Latent, policy: Network, observation: Array, z: Array) -> Array:
@@ -49,7 +49,7 @@ class Anchors(Conditioning):
 
 @dataclass(frozen=True)
 class Concat(Conditioning):
-    """z stands beside the observation as further inputs of one network."""
+    """z is concatenated to the observation, as further inputs of one network."""
 
     def num_anchors(self, latent: Latent) -> int:
         return 1

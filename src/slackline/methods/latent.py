@@ -23,22 +23,22 @@ class Latent(abc.ABC):
     """How many numbers make up one z."""
 
     num_anchors: int
-    """How many anchors `weights` speaks of."""
+    """How many anchor coefficients `weights` returns."""
 
     describe: str
     """What a z looks like, for error messages."""
 
     is_line = False
-    """Whether the first number of z says all, so that returns can be drawn against it."""
+    """Whether z has one degree of freedom: returns can be plotted against its first number."""
 
     num_trained = 1
-    """How many policies are trained independently of each other, each on samples of its own."""
+    """How many policies are trained independently, each on its own samples."""
 
     def __post_init__(self) -> None:
         check(self)
 
     def show(self, z: Any) -> str:
-        """z in as few characters as tell it from others."""
+        """z as a short text."""
         return f"{z[0]:.2f}" if self.is_line else " ".join(f"{x:.2f}" for x in z) or "–"
 
     @abc.abstractmethod
@@ -55,7 +55,7 @@ class Latent(abc.ABC):
 
     @abc.abstractmethod
     def nested(self, num: int) -> np.ndarray:
-        """At most `num` values in an order in which more extend fewer, the middle first."""
+        """At most `num` values, the middle first; a longer list begins with every shorter one."""
 
     @abc.abstractmethod
     def contains(self, z: np.ndarray) -> bool:
@@ -63,7 +63,7 @@ class Latent(abc.ABC):
 
     @abc.abstractmethod
     def shorthand(self, value: float | None) -> np.ndarray | None:
-        """The z that one number (or nothing) stands for, or None where it stands for none."""
+        """The z that one number (or None) abbreviates; None where that is not a z."""
 
     def parse(self, z: Any) -> np.ndarray:
         """z as an array of the space, or an error that says what a z is."""
@@ -252,7 +252,7 @@ class UnitInterval(Latent):
 
 @dataclass(frozen=True)
 class Interval(UnitInterval):
-    """A number in [0, 1] that the policy reads as an input; there are no anchors to combine."""
+    """A number in [0, 1] that is an input of the policy, which has one anchor."""
 
     num_anchors = 1
 
@@ -306,7 +306,7 @@ class OneHot(Latent):
 
 @dataclass(frozen=True)
 class Skills(OneHot):
-    """One of `skills` behaviours, told to the policy as an input."""
+    """One of `skills` behaviours; the policy has z as an input."""
 
     skills: int = count(low=2, high=1024)
     num_anchors = 1
@@ -329,7 +329,7 @@ class Skills(OneHot):
 
 @dataclass(frozen=True)
 class Members(OneHot):
-    """One of `members` policies that were trained apart. Only adaptation sees them together."""
+    """One of `members` independently trained policies."""
 
     members: int = count(low=2, high=1024)
 

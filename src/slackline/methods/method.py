@@ -41,7 +41,7 @@ class Method:
 
     @property
     def member(self) -> Method:
-        """What one of those trains as."""
+        """The method that trains one of them."""
         return replace(self, latent=Point()) if isinstance(self.latent, Members) else self
 
     @property
@@ -56,7 +56,7 @@ class Method:
         )
 
     def outputs(self, policy: Network, observation: Array, z: Array) -> Array:
-        """What the policy says at observations (..., obs), each with its own z (..., size)."""
+        """The policy's outputs at observations (..., obs), each with its own z (..., size)."""
         return self.conditioning.outputs(self.latent, policy, observation, z)
 
     def with_options(self, **options: Any) -> Method:

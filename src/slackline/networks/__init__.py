@@ -1,1 +1,1 @@
-"""Networks of anchors, and what stands before and behind them: normaliser, distributions."""
+"""Networks whose weights are combinations of anchors, observation normalisers, distributions."""

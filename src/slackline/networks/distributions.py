@@ -1,8 +1,8 @@
 """Action distributions, a few lines each because they sit in the hot path.
 
 A distribution's `sample` and `mode` give the action the learner stores; `to_env` turns it into what
-the environment takes. The randomness of a sample comes from outside, so that many steps' can be
-drawn at once, which costs a fraction of a draw at every step.
+the environment takes. `sample` takes its random numbers as an argument, so that those of many steps
+can be drawn at once, which costs a fraction of a draw at every step.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Distribution(abc.ABC):
 
     @abc.abstractmethod
     def noise(self, key: Array, shape: tuple[int, ...]) -> Array:
-        """What so many samples need of chance, (*shape, ...)."""
+        """Random numbers for `shape` samples, (*shape, ...); `sample` turns them into actions."""
 
     @abc.abstractmethod
     def sample(self, noise: Array, outputs: Array, std: float | Array) -> Array: ...
@@ -50,7 +50,7 @@ class Distribution(abc.ABC):
 
 @dataclass(frozen=True)
 class Categorical(Distribution):
-    """One of `num_actions`, from unnormalised logits. It has no use for `std`."""
+    """A softmax over `num_actions` logits; `std` is ignored."""
 
     space: Discrete
 
@@ -86,8 +86,8 @@ class TanhNormal(Distribution):
     """a = tanh(u) with u ~ N(mean, std²), scaled to the space's bounds; the policy gives the mean.
 
     The stored action is u: near ±1 the way back from a to u would lose all precision.
-    Log-probabilities are those of u too: those of a differ by what does not depend on the policy,
-    and so by nothing in a ratio or a gradient.
+    Log-probabilities are those of u, too: those of a differ by a term that does not depend on the
+    policy, which cancels in ratios and gradients.
     """
 
     space: Continuous

@@ -78,7 +78,7 @@ class MLP(NamedTuple):
         return affine(self.layers[-1], x)
 
     def activation(self, x: Array) -> Array:
-        """What stands between two affine maps."""
+        """The non-linearity between two affine maps."""
         return relu(x)
 
     def beside(self, x: Array, z: Array) -> Array:

@@ -1,7 +1,6 @@
-"""Blocks of environments: cut so small that one stays in the cache, shared out among devices.
+"""Blocks of environments: small enough that one stays in the cache, distributed over devices.
 
-Also everything else that is computed part by part, or of parts of every block: sums of gradients,
-minibatches.
+Also what else is computed part by part: sums of gradients, minibatches.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ from slackline.types import Array
 
 @dataclass(frozen=True)
 class Blocks:
-    """The blocks that one copy's environments are cut into."""
+    """The blocks that the environments of one seed are divided into."""
 
     num: int
     """On all devices together."""
     axis: str | None = None
-    """The mesh axis whose devices share them out, if any does."""
+    """The mesh axis over which they are distributed, if any."""
 
     def keys(self, key: Array) -> Array:
         """A key for each block of this device; the same blocks get the same keys on any mesh."""
@@ -77,7 +76,7 @@ def mean_of_parts(function: Callable[[Any], Any], rows: Any, limit: int) -> Any:
 
 
 def zeros_as(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What sums of the function's results start from; it is not computed for that."""
+    """Zeros with the shapes of the function's results, without computing them."""
     shapes = jax.eval_shape(function, *arguments)
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
 

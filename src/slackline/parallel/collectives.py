@@ -13,8 +13,8 @@ def total(tree: Any, axis: str | None) -> Any:
 
 
 def mean(tree: Any, axis: str | None) -> Any:
-    """Of the whole tree as one vector: every collective synchronises all devices, however small
-    its array."""
+    """The mean over devices, of the whole tree as one vector: each collective synchronises all
+    devices, so one is cheaper than one per leaf."""
     if axis is None:
         return tree
     vector, back = ravel_pytree(tree)

@@ -1,8 +1,8 @@
 """The devices as a mesh of two axes, and functions compiled for it.
 
-Along "seed" the copies are shared out: they never talk to each other. Along "block" the
-environments of one copy are: its gradients are averaged over the devices. Seeds come first, since
-they run without synchronising; what is left over goes to the blocks.
+The axis "seed" distributes the seeds (and members of ensembles), which never communicate. The axis
+"block" distributes the environments of one seed, whose gradients are averaged over the devices.
+Seeds come first, since they run without synchronising; the devices that remain go to the blocks.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ both; whole on every device."""
 
 
 class Layout(NamedTuple):
-    """How copies and their blocks of environments lie on the devices, and in which order a device
-    takes the copies it has."""
+    """How many devices seeds and blocks of environments are distributed over, and whether a device
+    runs its seeds vmapped or one after another."""
 
     seeds: int
     blocks: int
     side_by_side: bool
-    """Vmapped copies suit small networks; with several blocks each, or convolutions, one copy
-    fills a device."""
+    """Whether the seeds of a device are vmapped, as suits small networks; with several blocks each,
+    or convolutions, one seed fills a device."""
 
     @property
     def mesh(self) -> Mesh:
@@ -36,7 +36,7 @@ class Layout(NamedTuple):
 
     @property
     def axis(self) -> str | None:
-        """What a learner averages over."""
+        """The mesh axis that a learner averages gradients over."""
         return "block" if self.blocks > 1 else None
 
     def each(
@@ -59,14 +59,14 @@ class Layout(NamedTuple):
 
 
 def layout_of(copies: int, num_blocks: int = 1, *, side_by_side: bool = True) -> Layout:
-    """As many devices as can be used: a number of seeds, or of blocks, on each alike."""
+    """As many devices as can have an equal number of seeds, or of blocks, each."""
     seeds = largest_divisor(copies, jax.local_device_count())
     blocks = largest_divisor(num_blocks, jax.local_device_count() // seeds)
     return Layout(seeds, blocks, side_by_side and num_blocks == 1)
 
 
 def largest_divisor(number: int, limit: int) -> int:
-    """How many of `number` things to take at once, at most `limit` and always as many."""
+    """The largest divisor of `number` that is at most `limit`."""
     return max(n for n in range(1, limit + 1) if number % n == 0)
 
 

@@ -1,8 +1,8 @@
-"""The runner: the only thing that plays episodes, for everybody who needs some.
+"""The runner, which plays every episode: of training, adaptation, films and analyses.
 
-It knows resets, time limits, one z an episode, what values that are not finite mean, and what is
-recorded. There are two back ends: `compiled` for environments in JAX, `host` for pools of those
-outside it. Training asks for steps (`steps`), everybody else for whole episodes (`episodes`).
+It handles resets, time limits, one z per episode, values that are not finite, and recording. There
+are two back ends: `compiled` for environments in JAX, `host` for pools of those outside it.
+Training asks for steps (`steps`), everything else for whole episodes (`episodes`).
 """
 
 from slackline.envs.api import Env

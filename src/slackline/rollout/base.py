@@ -38,7 +38,7 @@ class Jobs(NamedTuple):
     """Of the environment."""
     z: Any
     key: Array
-    """All that is random in an episode comes from its key: equal keys, equal chances."""
+    """All random numbers of an episode come from its key."""
 
 
 class Moment(NamedTuple):
@@ -47,12 +47,12 @@ class Moment(NamedTuple):
     time: Array
     """Steps taken before it."""
     state: Any
-    """The environment's after the step; () where a host keeps it to itself."""
+    """The environment's state after the step; () for environments outside JAX."""
     observation: Array
     """After the step."""
     reward: Array
     going: Array
-    """False for a step after the episode's end, which is to leave no trace."""
+    """False for a step after the episode's end, which must not be recorded."""
 
 
 class Recorder(Protocol):

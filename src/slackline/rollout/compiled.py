@@ -24,7 +24,7 @@ class Running(NamedTuple):
 
 
 class Playing(NamedTuple):
-    """Episodes in hand; all but the time has a leading axis B."""
+    """B episodes being played; every field but the time has a leading axis B."""
 
     time: Array
     observation: Array
@@ -168,8 +168,8 @@ class CompiledRunner:
 
 
 class Fixed(Env):
-    """An environment with one set of parameters, which become constants of the program: of a
-    robot's hundreds of numbers most are zeros and ones, and it compiles to less."""
+    """An environment with one set of parameters, which become constants of the program:
+    most of a robot's hundreds of numbers are zeros and ones, and the program gets smaller."""
 
     def __init__(self, env: Env, params: Params):
         self.env, self.params = env, params

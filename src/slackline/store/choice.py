@@ -19,7 +19,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Combination:
-    """One cell of the grid and how its single policies did on the training environment."""
+    """One combination of the grid and the returns of its single policies in training."""
 
     changed: dict[str, float]
     hyper: Hyper

@@ -42,7 +42,7 @@ def spec_in(record: dict[str, Any], suite: str, path: Path) -> dict[str, Any] | 
 
 
 def insist_on_own(path: Path, suite: str | None, trained_on: str) -> None:
-    """Refuse what a run on another body left; early files do not say whose they are."""
+    """Refuse a file that a run on another suite wrote; early files do not say which."""
     if suite not in (None, trained_on):
         raise SlacklineError(
             f"{path}: was saved by a run on {suite}, and this one is on {trained_on}"
@@ -50,7 +50,7 @@ def insist_on_own(path: Path, suite: str | None, trained_on: str) -> None:
 
 
 def insist_on_seeds(path: Path, seeds: Any, trained: Sequence[int]) -> None:
-    """Refuse what a run with other seeds left; early checkpoints do not say whose they are."""
+    """Refuse a file that a run with other seeds wrote; early checkpoints do not say which."""
     if seeds is not None and seeds != list(trained):
         raise SlacklineError(
             f"{path}: was saved by a run with seeds {seeds}, and this one has {list(trained)}"

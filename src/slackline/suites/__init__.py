@@ -24,7 +24,7 @@ ROBOTS = ("halfcheetah", "ant")
 """Suites that exist once more for each of Brax's other engines: `ant-positional` and so on."""
 
 MUJOCO = "mujoco"
-"""And once more on the real one, outside JAX: `ant-mujoco`."""
+"""The robots on MuJoCo itself, outside JAX: `ant-mujoco`."""
 
 DEVELOPED_ON = ("cartpole", "acrobot", "pendulum", "maze2d", "minigrid", "halfcheetah", "ant")
 """Suites with other changes, to tune on: `ant-dev` and so on."""

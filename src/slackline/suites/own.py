@@ -31,7 +31,7 @@ DISCRETE = Hyper(
     critic_hidden=(64, 64),
     discriminator_hidden=(64, 64),
 )
-"""What PPO is usually given for a vector of observations and a few actions."""
+"""PPO's usual settings for vectors of observations and discrete actions."""
 
 CONTINUOUS = replace(DISCRETE, entropy=0.0, action_std=0.5, epochs=8)
 
@@ -44,7 +44,7 @@ PIXELS = replace(
     critic_coefficient=0.1,
     discriminator_hidden=(256,),
 )
-"""What IMPALA's network is usually trained with, but for the passes over what was collected."""
+"""Procgen's usual settings for IMPALA's network, with fewer epochs."""
 
 PROTOCOL = Protocol(steps=1_000_000, shots=10, episodes=2, score_episodes=20)
 HORIZON = 1000
@@ -65,7 +65,7 @@ def suite_of(env: HostEnv) -> Suite:
 
 
 def hyper_for(env: HostEnv) -> Hyper:
-    """By the kind of observation and of action."""
+    """Default hyper-parameters by the kind of observation and of action."""
     continuous = isinstance(env.action, Continuous)
     if env.picture is None:
         return CONTINUOUS if continuous else DISCRETE
@@ -85,7 +85,7 @@ def changed_options(name: str, options: Mapping[str, Any]) -> Variation:
 
 
 def another(env: HostEnv, name: str | None = None) -> Variation:
-    """Another environment altogether, of the same spaces."""
+    """Another environment with the same spaces."""
     return Variation(name or env.name, env.name, lambda _: env, env=env)
 
 

@@ -67,7 +67,7 @@ def _is_builtin(suite: Suite) -> bool:
 
 
 def _word(env: Any) -> str | None:
-    """What names an environment; one of JAX's that a user wrote has no such word."""
+    """The word that names an environment; None for an object that a user wrote in JAX."""
     if isinstance(env, RecordedEnv):
         return env.word
     return env.name if isinstance(env, HostEnv) else None
@@ -227,7 +227,7 @@ def words_of(suite: Suite) -> list[str]:
 
 
 def refusal(where: str | Path, words: Sequence[str | None], given: Sequence[str] = ()) -> NotNamed:
-    """That environments have to be named again, and how; `given` were named already."""
+    """The error that says which environments to name again, and how; `given` were named already."""
     names = [_text(word) for word in dict.fromkeys(words) if word is not None]
     why = f"{where}: needs its environment, and slackline never imports what a file names"
     if not names or not all(":" in name for name in names):

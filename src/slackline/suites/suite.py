@@ -33,7 +33,8 @@ class Variation:
 
     @property
     def label(self) -> int:
-        """What its episodes are drawn from: the name alone, not what it is evaluated beside."""
+        """A number for its episodes' keys, which depends on the name alone: not on what else is
+        evaluated in the same call."""
         return zlib.crc32(self.name.encode())
 
 
@@ -65,7 +66,7 @@ class Protocol:
 
 @dataclass(frozen=True, eq=False)
 class TrainTask:
-    """What may be seen before deployment: the training environment, and no variation of it."""
+    """What tuning may use: the training environment without the variations."""
 
     name: str
     env: Env | HostEnv
@@ -98,7 +99,7 @@ class Suite:
     digits: int | None = None
     """Decimals of returns where they are shown. None: by their size, see `stats.decimals`."""
     note: str = ""
-    """What a reader of the tables must know."""
+    """A remark that is printed below the suite's tables."""
     block: int = 4096
     """Episodes stepped together when policies are evaluated: enough for the vector units, few
     enough for the cache."""
@@ -107,12 +108,12 @@ class Suite:
 
     @property
     def jax_env(self) -> Env:
-        """The environment, for those who must trace it."""
+        """The environment, if it can be traced; an error otherwise."""
         return self.env.for_jax(self.name)
 
     @property
     def train_task(self) -> TrainTask:
-        """The suite without its test environments, for whoever must not look at them."""
+        """The suite without its variations, for tuning."""
         return TrainTask(self.name, self.env, self.horizon, self.hyper, self.protocol.steps)
 
     def num_blocks(self, episodes: int) -> int:
@@ -127,7 +128,7 @@ class Suite:
         def changed(variation: Variation) -> Params:
             if own.get(variation.name) is variation:
                 return _params_of_own(self, variation.name)
-            return _params_of(self, variation)  # somebody's, who may change their mind
+            return _params_of(self, variation)  # a user's object may change: never cached
 
         return jax.tree.map(lambda *leaves: np.stack(leaves), *map(changed, variations))
 
@@ -162,11 +163,11 @@ def insist_on_spaces(name: str, spaces: Spaces, trained_on: str, home: Spaces) -
 
 @lru_cache(maxsize=256)
 def _params_of_own(suite: Suite, name: str) -> Params:
-    """Of one of the suite's own variations; a robot's take a while to make."""
+    """Parameters of the suite's own variations, cached: a robot's take a while to make."""
     return _params_of(suite, suite.variation(name))
 
 
 def _params_of(suite: Suite, variation: Variation) -> Params:
-    """On the host, of the types that JAX would give them."""
+    """As NumPy arrays, of the types that JAX would give them."""
     params = variation.apply(suite.env.default_params())
     return jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), params)
