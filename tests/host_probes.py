@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
+import multiprocessing
+import os
+import re
+import signal
+import sys
+import threading
+import time
 from typing import Any
 
 import gymnasium as gym
@@ -246,3 +254,115 @@ def lit_vector(num_envs: int, mode: str = "NextStep", render_mode: str | None = 
 def lit_always() -> Lit:
     """A maker that knows no render_mode, of environments that draw themselves anyway."""
     return Lit("rgb_array")
+
+
+class Drift(gym.Env):
+    """A walk by chance and by action, from a place drawn at each reset; the world's slope is
+    drawn once, with the seed. Episodes have 3 to 11 steps."""
+
+    observation_space = gym.spaces.Box(-99.0, 99.0, (2,), np.float32)
+    action_space = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[np.ndarray, dict]:
+        super().reset(seed=seed)
+        if seed is not None:
+            self.slope = self.np_random.normal()
+        self.x, self.left = self.np_random.normal(), int(self.np_random.integers(3, 12))
+        return self.seen(), {}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict]:
+        self.x += float(action[0]) + 0.3 * self.slope + 0.1 * self.np_random.normal()
+        self.left -= 1
+        return self.seen(), -abs(self.x), self.left == 0, False, {}
+
+    def seen(self) -> np.ndarray:
+        return np.array([self.x, self.slope], np.float32)
+
+
+FAULTS: dict[str, Any] = {
+    "nan": lambda: (np.full(2, np.nan, np.float32), 1.0, False, False, {}),
+    "infinite": lambda: (np.array([0.0, -np.inf], np.float32), 1.0, False, False, {}),
+    "shape": lambda: (np.zeros(3, np.float32), 1.0, False, False, {}),
+    "ragged": lambda: ([[0.0], 0.0], 1.0, False, False, {}),
+    "words": lambda: (np.array(["a", "b"]), 1.0, False, False, {}),
+    "complex": lambda: (np.array([1j, 0.0]), 1.0, False, False, {}),
+    "nothing": lambda: (None, 1.0, False, False, {}),
+    "reward nan": lambda: (np.zeros(2, np.float32), np.nan, False, False, {}),
+    "reward infinite": lambda: (np.zeros(2, np.float32), np.inf, False, False, {}),
+    "reward huge": lambda: (np.zeros(2, np.float32), 1e39, False, False, {}),
+    "reward nothing": lambda: (np.zeros(2, np.float32), None, False, False, {}),
+    "reward word": lambda: (np.zeros(2, np.float32), "good", False, False, {}),
+    "reward array": lambda: (np.zeros(2, np.float32), np.zeros(2), False, False, {}),
+    "done array": lambda: (np.zeros(2, np.float32), 1.0, np.zeros(2, bool), False, {}),
+    "info": lambda: (np.zeros(2, np.float32), 1.0, False, False, 3),
+    "too few": lambda: (np.zeros(2, np.float32), 1.0, False),
+    "no tuple": lambda: None,
+}
+"""What `step` returns, by what is wrong with it."""
+
+
+class Unruly(gym.Env):
+    """Does what it must not at one `place`: "made", "reset", "step" or "close"."""
+
+    action_space: Any = gym.spaces.Discrete(2)
+    made = 0
+
+    def __init__(self, place: str = "", fault: str = "", at: int = 3):
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)
+        Unruly.made += 1
+        self.place, self.fault, self.at, self.count = place, fault, at, 0
+        self.misbehave("made")
+
+    def misbehave(self, place: str) -> None:
+        if place != self.place:
+            return
+        match self.fault:
+            case "hangs":
+                time.sleep(30.0)
+            case "raises":
+                raise RuntimeError("the robot\nfell over")
+            case "exits":
+                sys.exit(3)
+            case "interrupts":
+                raise KeyboardInterrupt
+            case "dies":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "crashes":
+                ctypes.string_at(0)
+            case "leaves":
+                os._exit(0)
+            case "holds":  # a regular expression never lets go of the interpreter
+                re.match(r"(a|a)*b", "a" * 60)
+            case "prints":
+                print("hello from the robot", flush=True)
+                os.write(1, b"hello from its library\n")
+            case "threads":
+                threading.Thread(target=time.sleep, args=(30.0,)).start()
+            case "other actions":
+                self.action_space = gym.spaces.Discrete(3)
+            case "other observations":
+                self.observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[Any, dict]:
+        super().reset(seed=seed)
+        self.misbehave("reset")
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action: Any) -> Any:
+        self.count += 1
+        if self.count == self.at:
+            self.misbehave("step")
+            if self.place == "step" and self.fault in FAULTS:
+                return FAULTS[self.fault]()
+        return np.zeros(2, np.float32), 1.0, self.count % 5 == 0, False, {}
+
+    def close(self) -> None:
+        self.misbehave("close")
+
+
+class Quiet(Unruly):
+    """Misbehaves only in a process of its own."""
+
+    def misbehave(self, place: str) -> None:
+        if multiprocessing.parent_process() is not None:
+            super().misbehave(place)

@@ -149,10 +149,9 @@ def beginning_from(config: RunConfig, suite: Suite, run: RunFolder) -> tuple[Run
     found = run.load_checkpoint(shapes, kept=True) or run.load_checkpoint(shapes)
     if found is None:
         raise SlacklineError(f"{run.path}: has no checkpoint to begin from")
-    state, iteration, _ = found
-    config = replace(config, from_single=iteration)
+    config = replace(config, from_single=found.iteration)
     config.check(suite)
-    return config, state
+    return config, found.state
 
 
 def prepare(folder: RunFolder, config: RunConfig, *, resume: bool) -> None:
@@ -256,10 +255,11 @@ class _Training:
         """The last checkpoint if there is one, else a fresh start."""
         if self.folder is not None:
             found = self.folder.load_checkpoint(self.program.shapes())
-            self.folder.rewind_progress(found[1] if found else 0)
+            self.folder.rewind_progress(found.iteration if found else 0)
             if found:
-                state, iteration, self.seconds = found
-                return self.program.place(state), iteration
+                self.seconds = found.seconds
+                self.program.recall(found.environments, found.path)
+                return self.program.place(found.state), found.iteration
         if not self.config.from_single:
             return self.program.init(), 0
         if self.single is None:
@@ -334,7 +334,11 @@ class _Training:
 
     def _checkpoint(self, state: TrainState, iteration: int, *, keep: bool = False) -> None:
         if self.folder is not None:
-            self.folder.save_checkpoint(state, iteration, self.seconds, keep=keep)
+            last = iteration == self.config.iterations
+            environments = {} if keep or last else self.program.keep()
+            self.folder.save_checkpoint(
+                state, iteration, self.seconds, keep=keep, environments=environments
+            )
 
     def _farewell(self, iteration: int) -> str:
         done = iteration / self.config.iterations

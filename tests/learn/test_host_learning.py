@@ -304,7 +304,9 @@ def test_what_a_host_cannot_do_is_refused() -> None:
         sl.train(Diary, "lc", steps=16, hyper=TINY)
 
 
-def test_a_host_run_resumes_with_fresh_environments(tmp_path: Path) -> None:
+def test_a_host_run_resumes_with_the_same_seeds(tmp_path: Path) -> None:
+    """Diaries count their episodes: those that are not in their first one begin anew, with seeds
+    that were not there before; tests/learn/test_host_resume.py has environments that go on."""
     seeds: list[int] = []
 
     class Sown(Diary):
@@ -317,10 +319,13 @@ def test_a_host_run_resumes_with_fresh_environments(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         run_training(config, out, suite=suite, on_tick=killing_at(4), checkpoint_seconds=0.0)
     assert read_tensors(out / "checkpoint.safetensors")[1]["iteration"] == 3
+    first, num = seeds.copy(), 2 * TINY.num_envs
+    assert len(set(first)) == len(first) == num
     lines = run_training(config, out, suite=suite, resume=True)
     assert [line["iteration"] for line in RunFolder(out).read_progress()] == list(range(1, 11))
     assert RunFolder(out).finished()
-    assert len(set(seeds)) == len(seeds) == 2 * 2 * TINY.num_envs
+    assert seeds[num : 2 * num] == first
+    assert not set(seeds[2 * num :]) & set(first)
     jax.tree.map(np.testing.assert_array_equal, sl.load(out, seed=1).policy, lines[1].policy)
 
 

@@ -43,6 +43,7 @@ CLOSED_PIPE = 141
 def main(argv: list[str] | None = None) -> None:
     """Run the command line; exits with 2 on bad input, 1 on what is a bug, and 128 + the signal
     when asked to stop (130 for Ctrl-C). Never ends in a traceback, unless one was asked for."""
+    from slackline.cli import users_code
     from slackline.cli.signals import leave, stoppable
 
     argv = sys.argv[1:] if argv is None else argv
@@ -54,13 +55,15 @@ def main(argv: list[str] | None = None) -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         with stoppable(f"interrupted{going_on(argv[0] if argv else '')}"):
-            code = flushed(run(argv))
+            code = flushed(run(argv, alone=True))
     except KeyboardInterrupt as error:  # before or after the verb itself
         code = 128 + getattr(error, "signum", SIGINT)
     except Exception as error:
         code = complain(f"error: {bug(error)}", 1)
     if code > 128:  # stopped: whoever asked for it waits
         leave(flushed(code))
+    if users_code.ran():
+        users_code.end_soon(code)
     sys.exit(code)
 
 
@@ -71,8 +74,9 @@ def bug(error: Exception) -> str:
     return f"{type(error).__name__}: {in_one_line(error)} (--traceback shows where)"
 
 
-def run(argv: list[str]) -> int:
-    """Dispatch to a verb; returns the exit code."""
+def run(argv: list[str], *, alone: bool = False) -> int:
+    """Dispatch to a verb, `alone` in its process or not; returns the exit code."""
+    from slackline.cli import users_code
     from slackline.errors import Interrupted, NotNamed, SlacklineError, imported, unknown
 
     if not argv or argv[0] in ("-h", "--help"):
@@ -90,13 +94,15 @@ def run(argv: list[str]) -> int:
             raise unknown("verb", verb, VERBS)
         # Verbs import JAX, which takes a second: help and errors above do without it.
         module = imported(f"slackline.cli.{verb}")
+        if alone:
+            users_code.prepare(going_on(verb))
         module.parse(rest).run()
     except Interrupted as error:
         return complain(f"{error}{going_on(argv[0])}", 128 + error.signum)
     except NotNamed as error:
         return complain(f"error: {error.for_command(['slackline', *argv])}", 2)
     except SlacklineError as error:
-        return complain(f"error: {error}", 2)
+        return complain(f"error: {error}{hint(error)}", 2)
     except KeyboardInterrupt as error:
         signum = getattr(error, "signum", SIGINT)
         return complain(f"interrupted{going_on(argv[0])}", 128 + signum)
@@ -105,6 +111,17 @@ def run(argv: list[str]) -> int:
     except OSError as error:
         return complain(f"error: {error.filename or 'a file'}: {error.strerror or error}", 2)
     return 0
+
+
+def hint(error: BaseException | None) -> str:
+    """How to see the user's own error, where that was the cause."""
+    if os.environ.get(TRACEBACK):
+        return ""
+    while error is not None:
+        if getattr(error, "has_traceback", False):
+            return " (--traceback shows where)"
+        error = error.__cause__
+    return ""
 
 
 def going_on(verb: str) -> str:

@@ -102,7 +102,7 @@ def spaces_of(pool: Any) -> tuple[Any, Any]:
 def envpool(env_id: str, **options: Any) -> EnvPoolEnv:
     """An environment of EnvPool's by its id; `options` are those of `envpool.make`."""
     name = f"envpool:{env_id}{query(options)}"
-    seen, done = spaces_of(made(name, lambda: make(env_id, [0], options)))
+    seen, done = made(name, lambda: make(env_id, [0], options), spaces_of)
     return EnvPoolEnv(
         name,
         observation_size(name, seen),

@@ -10,17 +10,28 @@ import inspect
 import multiprocessing
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
 from slackline.envs.advice import OLD_API, advice
 from slackline.envs.api import Continuous, Discrete
 from slackline.envs.camera import Camera
-from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
+from slackline.envs.host import (
+    EnvironmentFailed,
+    HostEnv,
+    HostParams,
+    Kept,
+    Misbehaved,
+    Pool,
+    Stepped,
+    Told,
+    Watch,
+)
 from slackline.errors import SlacklineError, in_one_line, needed
 from slackline.settings import query
 
+T = TypeVar("T")
 Workers = Literal["sync", "async"]
 
 
@@ -49,23 +60,49 @@ class GymnasiumEnv(HostEnv):
     def open(self, params: HostParams, seeds: Sequence[int], horizon: int) -> Pool:
         options = dict(params.options)
         if makes_vectors(self.make):
-            return VectorPool(self.make(num_envs=len(seeds), **options), seeds, self.camera)
+            vector = self.make(num_envs=len(seeds), **options)
+            return self._pool(vector, seeds, recalls=False)
         gym = library()
-
-        def one() -> Any:
-            env = self.make(**options)
-            if time_limit(env) is None:
-                env = gym.wrappers.TimeLimit(env, horizon)
-            return env
-
         # Not the library's default: a reset of its own would take a step of everybody else.
         mode = gym.vector.AutoresetMode.DISABLED
-        each = [one] * len(seeds)
+        alone = self.workers == "async"
+        each = [
+            functools.partial(single, self.make, options, horizon, i, alone=alone)
+            for i in range(len(seeds))
+        ]
         if self.workers == "sync":
-            vector = gym.vector.SyncVectorEnv(each, autoreset_mode=mode)
-        else:
+            return self._pool(gym.vector.SyncVectorEnv(each, autoreset_mode=mode), seeds)
+        try:
             vector = gym.vector.AsyncVectorEnv(each, autoreset_mode=mode, context=start_method())
-        return VectorPool(vector, seeds, self.camera)
+        except (EOFError, ConnectionError) as error:
+            raise Misbehaved("ended its process") from error
+        return self._pool(vector, seeds)
+
+    def _pool(self, vector: Any, seeds: Sequence[int], *, recalls: bool = True) -> VectorPool:
+        """A pool of environments that are what they were when they were described."""
+        seen, done = vector.single_observation_space, vector.single_action_space
+        now = (observation_size(self.name, seen), picture_of(seen), action_of(self.name, done))
+        if now != (self.observation_size, self.picture, self.action):
+            raise Misbehaved(
+                f"changed its spaces: now they are {_brief(seen)} and {_brief(done)}; every "
+                "environment that is made must have the same ones"
+            )
+        return VectorPool(vector, seeds, self.camera, recalls=recalls)
+
+
+def single(
+    make: Callable[..., Any], options: Mapping[str, Any], horizon: int, index: int, *, alone: bool
+) -> Any:
+    """One environment with a time limit, which can rebuild its episode; `alone` in its process,
+    which it leaves when its parent does."""
+    from slackline.envs.recall import Recalling, end_with_parent
+
+    if alone:
+        end_with_parent()
+    env = make(**options)
+    if time_limit(env) is None:
+        env = library().wrappers.TimeLimit(env, horizon)
+    return Recalling(env, index)
 
 
 def start_method() -> str:
@@ -76,7 +113,15 @@ def start_method() -> str:
 class VectorPool(Pool):
     """A Gymnasium vector environment, whichever way it resets."""
 
-    def __init__(self, vector: Any, seeds: Sequence[int], camera: Camera | None = None):
+    def __init__(
+        self,
+        vector: Any,
+        seeds: Sequence[int],
+        camera: Camera | None = None,
+        *,
+        recalls: bool = False,
+    ):
+        """`recalls`: its environments are `Recalling`."""
         modes = library().vector.AutoresetMode
         self.vector, self.num_envs = vector, vector.num_envs
         self.mode = vector.metadata.get("autoreset_mode", modes.NEXT_STEP)
@@ -86,7 +131,7 @@ class VectorPool(Pool):
         self._observe = observer(vector.single_observation_space)
         self._act = actor(vector.single_action_space)
         self._seeds: list[int] | None = list(seeds)
-        self._camera = camera
+        self._camera, self._recalls = camera, recalls
 
     def reset(self) -> np.ndarray:
         self._ended[:] = False
@@ -120,6 +165,46 @@ class VectorPool(Pool):
     def close(self) -> None:
         self.vector.close()
 
+    def give_up(self) -> None:
+        self.vector.closed = True  # or the garbage collector would close it
+
+    def diagnosis(self) -> str:
+        space = self.vector.single_observation_space
+        shown = getattr(self.vector, "_env_obs", ())
+        if all(seen is None for seen in shown):  # not reset yet
+            return ""
+        for i, seen in enumerate(shown):
+            if problem := misfit(space, seen):
+                return f"environment {i} returned {problem}"
+        return ""
+
+    def keep(self) -> Kept | None:
+        if not self._recalls:
+            return None
+        seeds, later, before, now, states = zip(*self.vector.call("kept"), strict=True)
+        words = np.stack(before), np.stack(now)
+        return Kept(np.array(seeds, np.int64), np.array(later, bool), *words, states)
+
+    def recall(self, kept: Kept, actions: np.ndarray, told: Told) -> tuple[np.ndarray, np.ndarray]:
+        from slackline.envs.recall import RECALL, memories
+
+        assert self._recalls
+        self._seeds, self._ended[:] = None, False
+        flat = self._act(actions.reshape(-1, *actions.shape[2:])) if actions.size else actions
+        done = flat.reshape(*actions.shape[:2], *flat.shape[1 if actions.size else 2 :])
+        each = memories(kept, done, told)
+        seen, _ = self.vector.reset(options={RECALL: each})
+        how = np.array(self.vector.call("recalled"))
+        observation = self._observe(seen)
+        # Those who set their state themselves show no observation by it.
+        observation[how == "state"] = told.observation[how == "state"]
+        differs = (observation != told.observation).reshape(self.num_envs, -1).any(axis=1)
+        if (wrong := differs & (how != "")).any():
+            fresh = told.fresh_seeds.tolist()
+            seen, _ = self.vector.reset(seed=fresh, options={"reset_mask": wrong})
+            observation[wrong] = self._observe(seen)[wrong]
+        return observation, (how != "") & ~wrong
+
 
 def gymnasium(
     env: str | Callable[..., Any], *, workers: Workers = "sync", **options: Any
@@ -138,15 +223,29 @@ def gymnasium(
     return describe(title + query(options), make, options, workers)
 
 
-def made(name: str, make: Callable[[], Any]) -> Any:
-    """What `make` makes; if it cannot, a sentence that says whose fault it is."""
+def made(name: str, make: Callable[[], Any], look: Callable[[Any], T]) -> T:
+    """What `look` sees in what `make` makes; if it cannot, a sentence that says whose fault it is.
+
+    All of it on another thread, so that an environment that hangs can be given up.
+    """
+    watch = Watch(name)
+
+    def work() -> tuple[Any, T]:
+        thing = make()
+        return thing, look(thing)
+
     try:
-        return make()
-    except SlacklineError:
-        raise
-    except Exception as error:
+        thing, seen = watch.call("being made", work)
+    except EnvironmentFailed as failed:
+        error = failed.__cause__
+        if error is None:
+            raise
         told = f"cannot be made ({type(error).__name__}: {in_one_line(error)})"
-        raise SlacklineError(f"{name}: {advice(error) or told}") from error
+        said = f"{name}: {advice(error) or told}"
+        raise EnvironmentFailed(said, has_traceback=not advice(error)) from error
+    if hasattr(thing, "close"):
+        watch.close(thing.close)
+    return seen
 
 
 def describe(
@@ -154,7 +253,15 @@ def describe(
 ) -> GymnasiumEnv:
     """Make one to see what it is like."""
     many = {"num_envs": 1} if makes_vectors(make) else {}
-    trial = made(name, lambda: make(**many, **options))
+    library()
+    size, action, picture = made(
+        name, lambda: make(**many, **options), lambda trial: spaces_of(name, trial)
+    )
+    return GymnasiumEnv(name, size, action, make, dict(options), workers, picture=picture)
+
+
+def spaces_of(name: str, trial: Any) -> tuple[int, Discrete | Continuous, Any]:
+    """The size of an observation, what an action is, and the shape of pictures."""
     spaces = library().spaces
     seen = getattr(trial, "single_observation_space", getattr(trial, "observation_space", None))
     done = getattr(trial, "single_action_space", getattr(trial, "action_space", None))
@@ -167,9 +274,7 @@ def describe(
                 f"{name}: has no {what}_space; it must be a gymnasium.Env or a VectorEnv, "
                 f"and is a {type(trial).__name__}"
             )
-    size, action = observation_size(name, seen), action_of(name, done)
-    trial.close()
-    return GymnasiumEnv(name, size, action, make, dict(options), workers, picture=picture_of(seen))
+    return observation_size(name, seen), action_of(name, done), picture_of(seen)
 
 
 def gymnasium_ids() -> list[str]:
@@ -300,8 +405,8 @@ def observer(space: Any) -> Callable[[Any], np.ndarray]:
     gym, picture = library(), picture_of(space)
     if picture is not None:
         if len(space.shape) == 3 and colours_first(space.shape):
-            return lambda seen: np.array(np.moveaxis(np.asarray(seen), 1, -1), order="C")
-        return lambda seen: np.array(seen, np.uint8).reshape(len(seen), *picture)
+            return lambda seen: np.array(np.moveaxis(_bytes(seen), 1, -1), order="C")
+        return lambda seen: np.array(_bytes(seen)).reshape(len(seen), *picture)
     if isinstance(space, gym.spaces.Box):
         # A copy: a vector made with copy=False writes its next observations over these.
         return lambda seen: np.array(seen, np.float32).reshape(len(seen), -1)
@@ -323,6 +428,33 @@ def actor(space: Any) -> Callable[[np.ndarray], np.ndarray]:
         return np.clip(shaped, space.low, space.high).astype(space.dtype)  # rounding, no more
 
     return within
+
+
+def misfit(space: Any, seen: Any) -> str:
+    """How an observation differs from what its space says, "" if it fits."""
+    spaces = library().spaces
+    if not isinstance(space, spaces.Box):
+        fits = space.contains(seen)
+        return "" if fits else "an observation that its observation_space does not contain"
+    try:
+        found = np.asarray(seen)
+    except ValueError:
+        return "an observation whose rows have different lengths"
+    if found.shape != space.shape:
+        return f"an observation of shape {found.shape}; its observation_space says {space.shape}"
+    if not np.can_cast(found.dtype, space.dtype, "same_kind"):
+        return f"an observation of {found.dtype}; its observation_space says {space.dtype}"
+    return ""
+
+
+def _bytes(seen: Any) -> np.ndarray:
+    """Pictures as they are: numbers between 0 and 1 would all be dark."""
+    found = np.asarray(seen)
+    if found.dtype != np.uint8:
+        raise Misbehaved(
+            f"returned pictures of {found.dtype}; its observation_space says uint8, 0 to 255"
+        )
+    return found
 
 
 def _bound(bounds: np.ndarray) -> float | tuple[float, ...]:

@@ -7,12 +7,19 @@ its library resets: `step` tells both what a step led to and what to act on next
 from __future__ import annotations
 
 import abc
+import contextlib
+import logging
+import multiprocessing
 import os
 import queue
+import signal
+import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from multiprocessing.connection import wait
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,6 +27,7 @@ import numpy as np
 from slackline.envs.advice import advice
 from slackline.envs.api import Continuous, Discrete, Env, Spaces
 from slackline.envs.camera import Camera
+from slackline.envs.sentinel import ROOM, sentinel
 from slackline.envs.view import View
 from slackline.errors import NotNamed, SlacklineError, in_one_line, require_number
 
@@ -43,8 +51,23 @@ def time_out() -> float:
     return seconds
 
 
+LOG = logging.getLogger("slackline")
+
+CRASHED = "its code or a library that it uses crashed, or somebody killed it (out of memory?)"
+FINITE = "an episode should end before its numbers overflow"
+
+
 class EnvironmentFailed(SlacklineError):  # noqa: N818
     """A host environment raised, hung, or returned what it must not."""
+
+    def __init__(self, message: str, *, has_traceback: bool = False):
+        super().__init__(message)
+        self.has_traceback = has_traceback
+        """Whether what it was raised from shows more, in the user's own code."""
+
+
+class Misbehaved(Exception):  # noqa: N818
+    """What an environment did that it must not, to be read after "step 12"."""
 
 
 class Stepped(NamedTuple):
@@ -59,6 +82,32 @@ class Stepped(NamedTuple):
     """What to act on next: the first observation of a new episode where one ended."""
     real: np.ndarray
     """False where the library spent the step on a reset and ignored the action."""
+
+
+class Kept(NamedTuple):
+    """What N episodes in hand can be rebuilt from; see `envs/recall.py`. Every array has a leading
+    axis N."""
+
+    seeds: np.ndarray
+    """(N,) int64, of the first reset; -1 where an episode cannot be rebuilt."""
+    later: np.ndarray
+    """(N,) bool: whether a later reset than that began the episode."""
+    before: np.ndarray
+    """(N, 6) uint64: the random numbers' state before the reset that began the episode."""
+    now: np.ndarray
+    """(N, 6) uint64: the same just now."""
+    states: tuple[str, ...]
+    """N texts: what the environments say of their state themselves, "" of those that do not."""
+
+
+class Told(NamedTuple):
+    """What N episodes in hand have shown; every array has a leading axis N."""
+
+    observation: np.ndarray
+    episode_return: np.ndarray
+    elapsed: np.ndarray
+    fresh_seeds: np.ndarray
+    """For new episodes where those that were kept cannot be rebuilt."""
 
 
 class Pool(abc.ABC):
@@ -77,6 +126,25 @@ class Pool(abc.ABC):
 
     def close(self) -> None:  # noqa: B027 (most have nothing to give back)
         """Give back processes and memory."""
+
+    def give_up(self) -> None:  # noqa: B027
+        """Never close it again: it hung, and would hang once more."""
+
+    def diagnosis(self) -> str:
+        """After a step or a reset that raised: what does not fit its spaces, "" if nothing."""
+        return ""
+
+    def keep(self) -> Kept | None:
+        """What the episodes in hand could be rebuilt from; None: they cannot be."""
+        return None
+
+    def recall(self, kept: Kept, actions: np.ndarray, told: Told) -> tuple[np.ndarray, np.ndarray]:
+        """Rebuild kept episodes in place of a first reset: the observations, and (N,) whether each
+        episode is the one that was kept; where it is not, another one begins.
+
+        `actions` (T, N, ...) are the last T that were done; `told` is what had come of them.
+        """
+        raise NotImplementedError
 
 
 class HostParams(NamedTuple):
@@ -181,41 +249,82 @@ class WatchedPool(Pool):
         timeout: float | None = None,
     ):
         self.name, self.num_envs = env.name, num_envs
-        self._timeout = time_out() if timeout is None else timeout
         self._shape, self._sensors = (num_envs, *env.observation_shape), params.sensors
         self._kind = np.float32 if env.picture is None else np.uint8
         self.steps = 0
         """Steps that all environments together have really taken."""
-        self._worker = Worker(self.name)
-        self._pool: Pool = self._call("being made", make)
+        self._pool: Pool | None = None
+        self._watch = Watch(env.name, timeout, self._diagnosis, self._give_up)
+        self._pool = self._watch.call("being made", make)
+        self._watch.note_processes()
+
+    @property
+    def pool(self) -> Pool:
+        """What is watched."""
+        assert self._pool is not None
+        return self._pool
 
     def reset(self) -> np.ndarray:
-        return self._seen("a reset", self._call("a reset", self._pool.reset))
+        return self._seen("a reset", self._watch.call("a reset", self.pool.reset))
 
     def step(self, actions: np.ndarray) -> Stepped:
         if not np.isfinite(actions).all():
             raise SlacklineError(f"{self.name}: was given an action that is not finite")
-        when = f"step {self.steps:,}"
-        stepped = self._call(when, lambda: self._pool.step(actions))
+        when, pool = f"step {self.steps:,}", self.pool
+        stepped = self._watch.call(when, lambda: pool.step(actions))
         reached = self._seen(when, stepped.reached)
         new = stepped.observation is not stepped.reached
         observation = self._seen(when, stepped.observation) if new else reached
-        reward = np.asarray(stepped.reward, np.float32)
-        if reward.shape != (self.num_envs,):
-            raise EnvironmentFailed(
-                f"{self.name}: {when} returned rewards of shape {reward.shape}, not one number each"
-            )
-        if not np.isfinite(reward).all():
-            raise EnvironmentFailed(f"{self.name}: {when} returned a reward that is not finite")
+        reward = self._rewards(when, stepped.reward)
+        for name in ("terminated", "truncated"):
+            if (shape := np.shape(getattr(stepped, name))) != (self.num_envs,):
+                raise EnvironmentFailed(
+                    f"{self.name}: {when} returned {name} of shape {shape}, not one bool each"
+                )
         self.steps += int(np.sum(stepped.real))
         return stepped._replace(reached=reached, observation=observation, reward=reward)
 
     def close(self) -> None:
         """Never an error of its own: what there was to say of the environment has been said, and
         a training that is complete is not lost to it."""
-        with suppress(SlacklineError):
-            self._call("being closed", self._pool.close)
-        self._worker.dismiss()
+        self._watch.close(self.pool.close)
+
+    def keep(self) -> Kept | None:
+        """None also where the environments cannot tell: a checkpoint is not lost to it."""
+        try:
+            return self._watch.call("being asked for its state", self.pool.keep)
+        except EnvironmentFailed as error:
+            LOG.warning("%s; resumed from here, new episodes begin", error)
+            return None
+
+    def recall(self, kept: Kept, actions: np.ndarray, told: Told) -> tuple[np.ndarray, np.ndarray]:
+        def work() -> tuple[np.ndarray, np.ndarray]:
+            return self.pool.recall(kept, actions, told)
+
+        # Every step that is played again may take as long as any.
+        seen, same = self._watch.call("being rebuilt", work, allowance=1 + len(actions))
+        return self._seen("being rebuilt", seen), same
+
+    def _rewards(self, when: str, given: Any) -> np.ndarray:
+        """One finite number each."""
+        try:
+            with np.errstate(over="ignore"):  # infinite then, and named below
+                reward = np.asarray(given, np.float32)
+        except (TypeError, ValueError):
+            raise EnvironmentFailed(
+                f"{self.name}: {when} returned rewards that are not numbers"
+            ) from None
+        if reward.shape != (self.num_envs,):
+            raise EnvironmentFailed(
+                f"{self.name}: {when} returned rewards of shape {reward.shape}, not one number each"
+            )
+        if not np.isfinite(reward).all():
+            i = int(np.argmin(np.isfinite(reward)))
+            raise EnvironmentFailed(
+                f"{self.name}: {when} returned a reward that is not finite "
+                f"({np.asarray(given)[i]:g} of environment {i}, as float32); {FINITE}"
+            )
+        return reward
 
     def _seen(self, when: str, observation: Any) -> np.ndarray:
         """An observation of the right shape and of finite numbers, dead sensors at 0."""
@@ -226,50 +335,159 @@ class WatchedPool(Pool):
                 f"not {self._shape}"
             )
         if not np.isfinite(seen).all():
+            flat = seen.reshape(self.num_envs, -1)
+            i, entry = np.argwhere(~np.isfinite(flat))[0].tolist()
             raise EnvironmentFailed(
-                f"{self.name}: {when} returned an observation that is not finite"
+                f"{self.name}: {when} returned an observation that is not finite "
+                f"({flat[i, entry]:g} at entry {entry} of environment {i}); {FINITE}"
             )
         if self._sensors is None:
             return seen
         alive = np.asarray(self._sensors, np.float32).reshape(self._shape[1:])
         return (seen * alive).astype(self._kind)
 
-    def _call(self, when: str, work: Callable[[], Any]) -> Any:
+    def _diagnosis(self) -> str:
+        return "" if self._pool is None else self._pool.diagnosis()
+
+    def _give_up(self) -> None:
+        if self._pool is not None:
+            self._pool.give_up()
+
+
+class Watch:
+    """Does a user's work on a thread, and says in one line whose it was if it fails or hangs."""
+
+    def __init__(
+        self,
+        name: str,
+        timeout: float | None = None,
+        diagnosis: Callable[[], str] = str,
+        give_up: Callable[[], None] = lambda: None,
+    ):
+        self.name = name
+        self._timeout = time_out() if timeout is None else timeout
+        self._diagnosis, self._give_up = diagnosis, give_up
+        self._others = set(multiprocessing.active_children())
+        self._started: list[Any] = []
+        """Processes of the environments."""
+        self._worker, self._sentinel = Worker(name), sentinel()
+
+    def call(self, when: str, work: Callable[[], Any], allowance: float = 1) -> Any:
+        """What `work` returns; `when` is what the environment was in, to be read after its name. It
+        may take `allowance` times as long as a step may."""
+        if self._sentinel is not None:
+            self._sentinel.note(f"{self.name[:500]}: {when}".encode()[: ROOM - 1])
         try:
-            return self._worker.do(work, self._timeout)
+            return self._worker.do(work, self._timeout * allowance)
         except TimeoutError:
-            raise EnvironmentFailed(
-                f"{self.name}: {when} took longer than {self._timeout:g} s and was given up "
-                "(the variable SLACKLINE_TIMEOUT sets that number)"
-            ) from None
-        except SlacklineError:
-            raise
-        except (Exception, SystemExit) as error:
-            told = f"{when} raised {type(error).__name__}: {in_one_line(error) or 'no message'}"
-            raise EnvironmentFailed(f"{self.name}: {advice(error) or told}") from error
+            self._end_processes()
+            self._give_up()
+            failed = EnvironmentFailed(
+                f"{self.name}: {when} took longer than {self._timeout * allowance:g} s and was "
+                "given up (the variable SLACKLINE_TIMEOUT sets that number)",
+                has_traceback=True,
+            )
+            failed.add_note(f"It was here:\n{self._worker.stack()}")
+            raise failed from None
+        except WorkFailed as failed:
+            raise self._named(when, failed.error) from failed.error
+        finally:
+            if self._sentinel is not None:
+                self._sentinel.note(b"")
+
+    def note_processes(self) -> None:
+        """Remember which were started so far, to tell how they ended if they do."""
+        self._started = self._processes()
+
+    def close(self, work: Callable[[], Any]) -> None:
+        """Do what there is to do at the end; if it hangs, a word about it and no more."""
+        try:
+            if not self._worker.hung:
+                self.call("being closed", work)
+        except EnvironmentFailed as error:
+            if self._worker.hung:
+                LOG.warning("%s", error)
+            self._end_processes()
+            self._give_up()
+        self._worker.dismiss()
+
+    def _named(self, when: str, error: BaseException) -> SlacklineError:
+        if isinstance(error, SlacklineError):
+            return error
+        if isinstance(error, Misbehaved):
+            return EnvironmentFailed(f"{self.name}: {when} {error}")
+        if isinstance(error, EOFError | ConnectionError) and (died := self._died()):
+            return EnvironmentFailed(f"{self.name}: {when} ended its process ({died}); {CRASHED}")
+        if known := advice(error):
+            return EnvironmentFailed(f"{self.name}: {known}")
+        told = f"{when} raised {type(error).__name__}: {in_one_line(error) or 'no message'}"
+        misfit = self._diagnosis()
+        why = f" ({misfit})" if misfit else ""
+        return EnvironmentFailed(f"{self.name}: {told}{why}", has_traceback=True)
+
+    def _processes(self) -> list[Any]:
+        """Those that were started since, for the environments, and live."""
+        return [child for child in multiprocessing.active_children() if child not in self._others]
+
+    def _died(self) -> str:
+        """How one of its processes ended, if one did."""
+        ended = wait([child.sentinel for child in self._started], timeout=1.0)
+        for child in self._started:
+            if child.sentinel in ended and child.exitcode is not None:
+                return ending(child.exitcode)
+        return ""
+
+    def _end_processes(self) -> None:
+        """A process that hangs does not hear that it should end."""
+        for child in self._processes():
+            child.kill()
+            child.join(timeout=1.0)
+
+
+def ending(code: int) -> str:
+    """What an exit code says: the signal's name, or the number."""
+    if code < 0 and -code in set(signal.Signals):
+        return signal.Signals(-code).name
+    return f"exit code {code}"
+
+
+class WorkFailed(Exception):  # noqa: N818
+    """Work on another thread raised `error`."""
+
+    def __init__(self, error: BaseException):
+        super().__init__(error)
+        self.error = error
 
 
 class Worker:
     """One thread that does what it is told, in order. A daemon: a hung one does not hold the
     program back when it ends, and is asked nothing more."""
 
+    prints_to_stderr: ClassVar[bool] = False
+    """Whether print() of its work goes there: of a command the output is somebody's input."""
+    started: ClassVar[int] = 0
+    """How many there have been; code of a user's has run if any."""
+
     def __init__(self, name: str):
         self._todo: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
-        self._hung = False
-        threading.Thread(target=self._run, name=f"slackline {name}", daemon=True).start()
+        self.hung = False
+        Worker.started += 1
+        self._thread = threading.Thread(target=self._run, name=f"slackline {name}", daemon=True)
+        self._thread.start()
 
     def do(self, work: Callable[[], Any], timeout: float) -> Any:
-        if self._hung:  # what it says later would be the answer to an earlier question
+        """What `work` returns, unless it fails (WorkFailed) or takes too long (TimeoutError)."""
+        if self.hung:  # what it says later would be the answer to an earlier question
             raise TimeoutError
         self._todo.put(work)
         answer = self._wait(timeout)
         if answer is None:
-            self._hung = True
+            self.hung = True
             raise TimeoutError
         result, error = answer
         if error is not None:
-            raise error
+            raise WorkFailed(error)
         return result
 
     def _wait(self, timeout: float) -> tuple[Any, BaseException | None] | None:
@@ -280,12 +498,26 @@ class Worker:
             timeout -= glance
         return None
 
+    def stack(self) -> str:
+        """Where it is just now."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "" if frame is None else "".join(traceback.format_stack(frame))
+
     def dismiss(self) -> None:
         self._todo.put(None)
 
     def _run(self) -> None:
         while (work := self._todo.get()) is not None:
             try:
-                self._done.put((work(), None))
+                with users_output():
+                    answer = work()
+                self._done.put((answer, None))
             except BaseException as error:  # whatever it is, the caller must know
                 self._done.put((None, error))
+
+
+def users_output() -> contextlib.AbstractContextManager[Any]:
+    """Where code of the user's prints to."""
+    if not Worker.prints_to_stderr:
+        return contextlib.nullcontext()
+    return contextlib.redirect_stdout(sys.stderr)

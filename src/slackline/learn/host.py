@@ -7,26 +7,34 @@ compiled call that draws the actions of all of them, and one call of the pool.
 
 from __future__ import annotations
 
+import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from slackline.envs.api import Discrete
+from slackline.errors import SlacklineError
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.program import STATE, Program, Progress
 from slackline.parallel.mesh import SEED, WHOLE, Layout, compiled, layout_of
 from slackline.rollout import HostRunner, HostRunning, Totals
+from slackline.rollout.host import Tensors
 from slackline.types import Array, Transition
+
+LOG = logging.getLogger("slackline")
 
 
 class HostProgram:
-    """As `Program`, but the environments are not part of the state: they start anew when a run is
-    resumed, with seeds that come from the state's keys."""
+    """As `Program`, but the environments are not part of the state: `keep` is what they can be
+    rebuilt from. Those that cannot start anew when a run is resumed, with seeds that come from the
+    state's keys."""
 
     def __init__(
         self,
@@ -48,6 +56,7 @@ class HostProgram:
         self._act, self._learn = _compiled(learner, layout, hyper_axis)
         self._running: HostRunning | None = None
         self._ahead: tuple[Transition, Totals] | None = None
+        self._kept: Tensors = {}
 
     def init(self) -> TrainState:
         return self._networks.init()
@@ -63,6 +72,8 @@ class HostProgram:
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
         """Train on: iteration by iteration, in Python."""
         total: Progress | None = None
+        if self._running is None:
+            self._running = self._open(state)
         for _ in range(iterations):
             steps, episodes = self._ahead or self._collect(state)
             # JAX answers at once and computes in the background until somebody looks.
@@ -74,6 +85,42 @@ class HostProgram:
         assert total is not None
         return state, total._replace(losses=jax.tree.map(lambda x: x / iterations, total.losses))
 
+    def keep(self) -> Tensors:
+        """What the environments can be rebuilt from, and what was collected ahead."""
+        if self._running is None:
+            return {}
+        found = dict(self._running.keep())
+        if found and self._ahead is not None:
+            found |= ahead_to_tensors(*self._ahead)
+        return found
+
+    def recall(self, kept: Tensors, path: Path) -> None:
+        """Begin with what `keep` said, read from a file, instead of new episodes."""
+        if not kept:
+            LOG.warning("%s: its episodes cannot be rebuilt; new ones begin", self._runner.env.name)
+            return
+        insist_on_fit(kept, self._expected(), path)
+        self._kept = kept
+
+    def _expected(self) -> dict[str, Expected]:
+        """The kinds and shapes of what `keep` says, by name."""
+        env, num = self._runner.env, math.prod(self._shape)
+        latent = (self._learner.method.latent.size,)
+        action = () if isinstance(env.action, Discrete) else (env.action.size,)
+        seen: Expected = ("f" if env.picture is None else "u", env.observation_shape)
+        rows = {"observation": seen, "z": ("f", latent), "fresh": ("b", ())}
+        rows |= {"episode_return": ("f", ()), "elapsed": ("i", ())}
+        each = {"seeds": ("i", ()), "later": ("b", ()), "before": ("u", (6,)), "now": ("u", (6,))}
+        each["state_sizes"] = ("i", ())
+        whole = {"states": ("u", (None,)), "steps": ("i", (1,))}
+        whole["actions"] = ("ui" if action == () else "f", (None, num, *action))
+        return (
+            {name: (kind, (*self._shape, *rest)) for name, (kind, rest) in rows.items()}
+            | {name: (kind, (num, *rest)) for name, (kind, rest) in each.items()}
+            | whole
+            | ahead_expected(self._shape, self._hyper.num_steps, seen, latent)
+        )
+
     def close(self) -> None:
         """Give back the environments."""
         if self._running is not None:
@@ -81,9 +128,28 @@ class HostProgram:
             self._running, self._ahead = None, None
 
     def _open(self, state: TrainState) -> HostRunning:
-        """Environments in their first step, each copy's from its own key."""
+        """Environments in their first step, each copy's from its own key, or as they were kept."""
         draw = jax.vmap(lambda key: jax.random.randint(key, self._shape[1:], 0, 2**31 - 1))
-        return self._runner.open(np.asarray(draw(state.key)), self._learner.method.latent.size)
+        seeds, z_size = np.asarray(draw(state.key)), self._learner.method.latent.size
+        if not self._kept:
+            return self._runner.open(seeds, z_size)
+        kept, self._kept = self._kept, {}
+
+        def begin(running: HostRunning) -> None:
+            self._say_what_is_new(running.recall(kept, seeds))
+
+        running = self._runner.open(seeds, z_size, begin=begin)
+        self._ahead = ahead_from_tensors(kept)
+        return running
+
+    def _say_what_is_new(self, same: np.ndarray) -> None:
+        if not same.all():
+            LOG.warning(
+                "%s: %d of %d episodes could not be rebuilt; new ones begin there",
+                self._runner.env.name,
+                np.sum(~same),
+                same.size,
+            )
 
     def _collect(self, state: TrainState, ahead: bool = False) -> tuple[Transition, Totals]:
         """Step every environment `num_steps` times; (copies, T, N, ...). A state that collects
@@ -96,6 +162,63 @@ class HostProgram:
             return self._act(state, self._hyper, np.int32(t + num * ahead), *seen)
 
         return self._runner.steps(self._running, act, num)
+
+
+Expected = tuple[str, tuple[int | None, ...]]
+"""The kinds that an array may have, and its shape, None for any length."""
+AHEAD = "ahead."
+
+
+def ahead_to_tensors(steps: Transition, episodes: Totals) -> Tensors:
+    """What was collected ahead as arrays by name."""
+    fields = {**steps._asdict(), **episodes._asdict()}
+    return {AHEAD + name: np.asarray(x) for name, x in fields.items() if x is not None}
+
+
+def ahead_from_tensors(kept: Tensors) -> tuple[Transition, Totals] | None:
+    """The inverse; None if nothing was."""
+    if AHEAD + "reward" not in kept:
+        return None
+    steps: Any = {name: kept.get(AHEAD + name) for name in Transition._fields}
+    episodes: Any = {name: kept[AHEAD + name] for name in Totals._fields}
+    return Transition(**steps), Totals(**episodes)
+
+
+def ahead_expected(
+    shape: tuple[int, int], num_steps: int, seen: Expected, latent: tuple[int, ...]
+) -> dict[str, Expected]:
+    """Kinds and shapes, by name; all that may be there, though nothing has to be."""
+    copies, num_envs = shape
+    window = (copies, num_steps, num_envs)
+    ends: dict[str, Expected] = dict.fromkeys(("terminated", "truncated", "real"), ("b", window))
+    numbers: dict[str, Expected] = dict.fromkeys(("log_prob", "reward", "value"), ("f", window))
+    views = dict.fromkeys(("observation", "next_observation"), (seen[0], (*window, *seen[1])))
+    sums: dict[str, Expected] = dict.fromkeys(Totals._fields, ("if", (copies,)))
+    whole = {**ends, **numbers, **views, **sums, "z": ("f", (*window, *latent))}
+    return {AHEAD + name: expected for name, expected in whole.items()}
+
+
+def insist_on_fit(kept: Tensors, expected: Mapping[str, Expected], path: Path) -> None:
+    """Refuse arrays that are not of this training."""
+    missing = [n for n in expected if n not in kept and not n.startswith(AHEAD)]
+    for name in missing:
+        raise SlacklineError(f"{path}: has nothing about the environments' {name}")
+    for name, array in kept.items():
+        kinds, shape = expected.get(name, ("", None))
+        if name == AHEAD + "action":  # as the algorithm stores it
+            continue
+        fits = shape is not None and len(shape) == array.ndim
+        same = fits and all(n in (None, m) for n, m in zip(shape or (), array.shape, strict=True))
+        empty = name == "actions" and array.shape[:1] == (0,)
+        if not (same or empty) or array.dtype.kind not in kinds + "f" * empty:
+            raise SlacklineError(
+                f"{path}: the environments' {name} is {array.dtype}{list(array.shape)}, which does "
+                "not fit this training"
+            )
+    if (kept["elapsed"] < 0).any() or (kept["state_sizes"] < 0).any():
+        raise SlacklineError(f"{path}: the environments' sizes are negative")
+    if kept["state_sizes"].sum() != kept["states"].size:
+        raise SlacklineError(f"{path}: the environments' states have another size than they say")
 
 
 def only_real(real: Array, rows: Any) -> Any:

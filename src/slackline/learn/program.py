@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
@@ -80,6 +81,13 @@ class Program:
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]:
         """Continue for `iterations`; it is traced, so strides of all lengths compile once."""
         return self._advance(state, self._hyper, jnp.int32(iterations), self._budget)
+
+    def keep(self) -> Mapping[str, Any]:
+        """Nothing: the environments are part of the state."""
+        return {}
+
+    def recall(self, kept: Mapping[str, Any], path: Path) -> None:
+        """Nothing was kept."""
 
     def close(self) -> None:
         """Nothing to close; environments outside JAX have processes."""

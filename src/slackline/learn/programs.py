@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
 
 import jax
 
@@ -28,6 +29,15 @@ class Trainer(Protocol):
         ...
 
     def advance(self, state: TrainState, iterations: int) -> tuple[TrainState, Progress]: ...
+
+    def keep(self) -> Mapping[str, Any]:
+        """What a checkpoint must hold besides the state: arrays by name, of environments outside
+        JAX."""
+        ...
+
+    def recall(self, kept: Mapping[str, Any], path: Path) -> None:
+        """Go on with what a checkpoint, `path`, holds of the environments."""
+        ...
 
     def close(self) -> None:
         """Close the environments."""

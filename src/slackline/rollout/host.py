@@ -8,14 +8,23 @@ environment and the step.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from slackline.envs.host import HostEnv, HostParams, Stepped, WatchedPool, open_pool
+from slackline.envs.host import (
+    HostEnv,
+    HostParams,
+    Kept,
+    Stepped,
+    Told,
+    WatchedPool,
+    open_pool,
+)
 from slackline.errors import SlacklineError
 from slackline.rollout.base import DrawZ, Greedy, Moment, Played, Recorder, Totals
 from slackline.types import Array, Transition
@@ -23,6 +32,15 @@ from slackline.types import Array, Transition
 LONGEST = 100_000
 """Steps after which an episode counts as endless: an environment's own time limit may well be
 longer than the suite's horizon, which is for those that have none."""
+
+MAX_ACTIONS = 2**26
+"""Bytes of actions that are remembered, and kept in checkpoints."""
+
+Tensors = Mapping[str, np.ndarray]
+RUNNING = ("observation", "z", "fresh", "episode_return", "elapsed")
+"""What the runner knows of the environments, (C, N, ...) each."""
+KEPT = ("seeds", "later", "before", "now")
+"""What they are rebuilt from, (C · N, ...) each."""
 
 HostAct = Callable[[int, np.ndarray, np.ndarray, np.ndarray], tuple[Any, ...]]
 """(number of the step, observations (C, N, ...), z (C, N, size), whether an episode begins (C, N))
@@ -49,12 +67,73 @@ class HostRunning:
 
     def __init__(self, pool: WatchedPool, shape: tuple[int, int], z_size: int):
         self.pool, self.shape = pool, shape
-        self.observation = self.by_copy(pool.reset())
+        self.observation: np.ndarray
         self.z = np.zeros((*shape, z_size), np.float32)
         self.fresh = np.ones(shape, bool)
         """Where an episode begins, which needs a z of its own."""
         self.episode_return = np.zeros(shape)
         self.elapsed = np.zeros(shape, np.int64)
+        self.actions: deque[np.ndarray] = deque()
+        """The last ones, (C · N, ...) each: those of the episodes in hand, if they are not too
+        many."""
+
+    def begin(self) -> None:
+        """Begin an episode everywhere."""
+        self.observation = self.by_copy(self.pool.reset())
+
+    def keep(self) -> Tensors:
+        """All of it as arrays, for a checkpoint; {} if the episodes could not be rebuilt."""
+        kept = self.pool.keep()
+        if kept is None:
+            return {}
+        *arrays, states = kept
+        texts = [text.encode() for text in states]
+        return {
+            **{name: getattr(self, name).copy() for name in RUNNING},
+            **dict(zip(KEPT, arrays, strict=True)),
+            "states": np.frombuffer(b"".join(texts), np.uint8),
+            "state_sizes": np.array([len(text) for text in texts], np.int64),
+            "actions": np.stack(self.actions) if self.actions else np.zeros((0, len(texts))),
+            "steps": np.array([self.pool.steps], np.int64),
+        }
+
+    def recall(self, tensors: Tensors, fresh_seeds: np.ndarray) -> np.ndarray:
+        """Go on where `keep` was called; (C, N) whether each episode is the one that was kept. New
+        ones, by `fresh_seeds` (C, N), begin where it is not."""
+        for name in RUNNING:
+            setattr(self, name, tensors[name].copy())
+        whole, sizes = tensors["states"].tobytes(), tensors["state_sizes"]
+        ends = np.cumsum(sizes)
+        texts = [
+            whole[end - size : end].decode(errors="replace")
+            for end, size in zip(ends, sizes, strict=True)
+        ]
+        kept = Kept(**{name: tensors[name] for name in KEPT}, states=tuple(texts))
+        told = Told(
+            self.observation.reshape(-1, *self.observation.shape[2:]),
+            self.episode_return.reshape(-1),
+            self.elapsed.reshape(-1),
+            fresh_seeds.reshape(-1),
+        )
+        seen, same = self.pool.recall(kept, tensors["actions"], told)
+        self.observation, same = self.by_copy(seen), self.by_copy(same)
+        self.fresh |= ~same
+        self.forget_ended()
+        self.actions.extend(tensors["actions"])
+        self.pool.steps = int(tensors["steps"][0])
+        return same
+
+    def remember(self, env_action: np.ndarray) -> None:
+        """Note what is done now: an episode is rebuilt from it."""
+        self.actions.append(env_action.reshape(-1, *env_action.shape[2:]))
+
+    def forget_actions(self) -> None:
+        """Keep those of the episodes in hand, the last ones if they are many."""
+        needed = int(self.elapsed.max())
+        if self.actions:
+            needed = min(needed, max(MAX_ACTIONS // max(self.actions[-1].nbytes, 1), 1))
+        while len(self.actions) > needed:
+            self.actions.popleft()
 
     def step(self, env_action: np.ndarray) -> Stepped:
         """Do the actions (C, N, ...); every field of the result is (C, N, ...)."""
@@ -92,12 +171,20 @@ class HostRunner:
         """Nothing: the environments cannot be part of a compiled state; `open` makes them."""
         return ()
 
-    def open(self, seeds: np.ndarray, z_size: int, params: HostParams | None = None) -> HostRunning:
-        """Make an environment with each of the seeds (C, N) and reset it."""
+    def open(
+        self,
+        seeds: np.ndarray,
+        z_size: int,
+        params: HostParams | None = None,
+        begin: Callable[[HostRunning], Any] = HostRunning.begin,
+    ) -> HostRunning:
+        """Make an environment with each of the seeds (C, N) and reset it, or begin otherwise."""
         params = self.env.default_params() if params is None else params
         pool = open_pool(self.env, params, seeds.reshape(-1).tolist(), self.horizon)
         try:
-            return HostRunning(pool, seeds.shape, z_size)  # type: ignore[arg-type]
+            running = HostRunning(pool, seeds.shape, z_size)  # type: ignore[arg-type]
+            begin(running)
+            return running
         except BaseException:
             pool.close()
             raise
@@ -105,6 +192,7 @@ class HostRunner:
     def steps(self, running: HostRunning, act: HostAct, num: int) -> tuple[Transition, Totals]:
         """Step every environment `num` times: (C, T, N, ...), and sums by copy, (C,)."""
         rows = [self._step(running, act, t) for t in range(num)]
+        running.forget_actions()
         steps, ended = zip(*rows, strict=True)
         totals = jax.tree.map(lambda *x: np.sum(x, axis=0), *ended)
         return jax.tree.map(lambda *x: np.stack(x, axis=1), *steps), totals
@@ -113,6 +201,7 @@ class HostRunner:
         seen = running.observation
         drawn = act(t, seen, running.z, running.fresh)
         running.z, action, env_action, log_prob, *value = map(np.asarray, drawn)
+        running.remember(env_action)
         did = running.step(env_action)
         totals = totals_of(running)
         running.forget_ended()

@@ -24,14 +24,15 @@ import re
 import shlex
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from slackline.envs.api import Discrete, Spaces
 from slackline.envs.host import RecordedEnv
@@ -69,7 +70,11 @@ from slackline.suites import is_own
 from slackline.suites.recorded import difference, insist_on_fit, known_suite, recorded, spec_of
 from slackline.suites.suite import Suite
 
-CHECKPOINT_SCHEMA = 1
+CHECKPOINT_SCHEMA = 2
+"""1: without environments."""
+ENVIRONMENTS = "environments."
+"""What the names of their tensors begin with."""
+NO_ENVIRONMENTS: Mapping[str, np.ndarray] = {}
 MAX_PROGRESS = 2**30
 """Bytes of a log."""
 LINE_CHECKSUM = "check"
@@ -88,6 +93,19 @@ PACKAGES = (
 """Those whose versions a run's numbers may depend on."""
 
 LOG = logging.getLogger("slackline")
+
+
+class Checkpoint(NamedTuple):
+    """What a checkpoint holds."""
+
+    state: Any
+    """A `TrainState`."""
+    iteration: int
+    seconds: float
+    """Spent so far."""
+    environments: Mapping[str, np.ndarray]
+    """What those outside JAX are rebuilt from, by name; empty if they cannot be."""
+    path: Path
 
 
 @dataclass(frozen=True)
@@ -409,13 +427,20 @@ class RunFolder:
         self._write(values)
 
     def save_checkpoint(
-        self, state: Any, iteration: int, seconds: float, *, keep: bool = False
+        self,
+        state: Any,
+        iteration: int,
+        seconds: float,
+        *,
+        keep: bool = False,
+        environments: Mapping[str, np.ndarray] = NO_ENVIRONMENTS,
     ) -> None:
-        """Save the train state for a resume, or (`keep`) for a fan to begin from."""
+        """Save the train state for a resume, with what environments outside JAX are rebuilt from,
+        or (`keep`) for a fan to begin from."""
         config = self.config()
         header = {
             "format": "slackline-checkpoint",
-            "schema": CHECKPOINT_SCHEMA,
+            "schema": CHECKPOINT_SCHEMA if environments else 1,
             "suite": config.suite,
             "seeds": list(config.seeds),
             "iteration": iteration,
@@ -423,13 +448,14 @@ class RunFolder:
         }
         path = self.kept_file if keep else self.checkpoint_file
         previous = None if keep else self.previous_file
-        write_tensors(path, to_tensors(state, FIELD_NAMES), header, previous=previous)
+        others = {ENVIRONMENTS + name: array for name, array in environments.items()}
+        write_tensors(path, to_tensors(state, FIELD_NAMES) | others, header, previous=previous)
 
     def has_checkpoint(self) -> bool:
         return self.checkpoint_file.exists() or self.previous_file.exists()
 
-    def load_checkpoint(self, like: Any, *, kept: bool = False) -> tuple[Any, int, float] | None:
-        """(train state, iteration, seconds spent), or None where none was saved yet.
+    def load_checkpoint(self, like: Any, *, kept: bool = False) -> Checkpoint | None:
+        """The last one, or None where none was saved yet.
 
         Where the last checkpoint is damaged, the one before it, and a word about it.
         """
@@ -447,7 +473,7 @@ class RunFolder:
                 "folder"
             ) from None
 
-    def _load(self, path: Path, like: Any) -> tuple[Any, int, float] | None:
+    def _load(self, path: Path, like: Any) -> Checkpoint | None:
         """What one file holds, if it is there."""
         if not path.exists() and not path.is_symlink():
             return None
@@ -469,7 +495,12 @@ class RunFolder:
             raise SlacklineError(
                 f"{path}: is of iteration {iteration}; the run has {config.iterations}"
             )
-        return from_tensors(like, tensors, path, FIELD_NAMES), iteration, float(seconds)
+        others = {
+            name: tensors.pop(name) for name in list(tensors) if name.startswith(ENVIRONMENTS)
+        }
+        state = from_tensors(like, tensors, path, FIELD_NAMES)
+        environments = {name.removeprefix(ENVIRONMENTS): array for name, array in others.items()}
+        return Checkpoint(state, iteration, float(seconds), environments, path)
 
     def subspaces(self) -> list[Subspace]:
         """The trained artefact, one subspace a seed."""

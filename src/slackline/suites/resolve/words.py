@@ -20,7 +20,7 @@ from typing import Any
 from slackline.envs.advice import advice
 from slackline.envs.envpool import envpool, envpool_ids
 from slackline.envs.gymnasium import describe, gymnasium, gymnasium_ids
-from slackline.envs.host import HostEnv
+from slackline.envs.host import HostEnv, users_output
 from slackline.errors import SlacklineError, in_one_line
 from slackline.settings import assignment, query
 
@@ -70,7 +70,8 @@ def imported(module: str, function: str) -> Callable[..., Any]:
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        home = import_module(module)
+        with users_output():
+            home = import_module(module)
     except Exception as error:  # it is the user's code, and may do anything
         told = f"cannot import {module} ({type(error).__name__}: {in_one_line(error)})"
         known = "" if _is_of(error, module) else advice(error)

@@ -1,0 +1,55 @@
+"""What a command does about code of the user's that runs in it: its output is not the command's,
+and it cannot keep the command from ending."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+
+END_SECONDS = 5.0
+"""How long users' threads and exit handlers may keep a command that is done."""
+
+
+def prepare(hint: str) -> None:
+    """Send what users' code prints to stderr, and have somebody tell if it takes the command down;
+    `hint` says how to go on then."""
+    from slackline.envs.host import Worker, time_out
+    from slackline.envs.sentinel import want_sentinel
+
+    Worker.prints_to_stderr = True
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        _keep_stdout()
+    want_sentinel(time_out(), hint)
+
+
+def _keep_stdout() -> None:
+    """Have stdout for the command alone: C code and processes of the user's write to stderr."""
+    if sys.stdout is not sys.__stdout__ or sys.stdout.fileno() != 1:
+        return
+    os.fstat(2)
+    sys.stdout.flush()
+    own = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = open(  # noqa: SIM115 (open to the end)
+        own, "w", encoding=sys.stdout.encoding, errors="backslashreplace", buffering=1
+    )
+
+
+def ran() -> bool:
+    """Whether there was any."""
+    host = sys.modules.get("slackline.envs.host")
+    return host is not None and host.Worker.started > 0
+
+
+def end_soon(code: int) -> None:
+    """End the process in a few seconds, if threads of the user's keep it from ending itself."""
+    from slackline.cli.signals import leave
+
+    def wait() -> None:
+        time.sleep(END_SECONDS)
+        leave(code)
+
+    threading.Thread(target=wait, name="end", daemon=True).start()
