@@ -21,11 +21,16 @@ import slackline as sl
 from slackline.store.pretrained import pretrained
 
 ROOT = Path(__file__).parents[1]
-README, COMMANDS, SUITES = (
+README, COMMANDS, SUITES, SCALE = (
     (ROOT / name).read_text(encoding="utf-8")
-    for name in ("README.md", "docs/commands.md", "docs/suites.md")
+    for name in ("README.md", "docs/commands.md", "docs/suites.md", "docs/scale.md")
 )
-DOCUMENTS = {"README.md": README, "docs/commands.md": COMMANDS, "docs/suites.md": SUITES}
+DOCUMENTS = {
+    "README.md": README,
+    "docs/commands.md": COMMANDS,
+    "docs/suites.md": SUITES,
+    "docs/scale.md": SCALE,
+}
 STEPS = "20000"
 
 
@@ -107,8 +112,8 @@ def parsed(words: list[str]) -> None:
     importlib.import_module(f"slackline.cli.{words[0]}").parse(words[1:])
 
 
-@pytest.mark.parametrize("words", commands(SUITES), ids=" ".join)
-def test_commands_of_suites_parse(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [*commands(SUITES), *commands(SCALE)], ids=" ".join)
+def test_commands_of_suites_and_scale_parse(words: list[str]) -> None:
     parsed(words)
 
 

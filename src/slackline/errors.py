@@ -28,6 +28,10 @@ class Interrupted(SlacklineError):  # noqa: N818
         """The signal that asked for it; 2 is SIGINT, Ctrl-C."""
 
 
+class CellsFailed(SlacklineError):  # noqa: N818
+    """Some cells of a benchmark failed for good; the others are done. The command exits with 3."""
+
+
 class NotNamed(SlacklineError):  # noqa: N818
     """Something needs an environment that only a file names: the user has to name it.
 

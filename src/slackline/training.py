@@ -84,12 +84,14 @@ def run_training(
     checkpoint_seconds: float = 30.0,
     keep_at: float | None = None,
     single: TrainState | None = None,
+    wait: float = 0.0,
 ) -> list[Subspace]:
     """Train what `config` says, in a folder if one is given, and return one subspace per seed.
 
     `suite` is what `config` was made of.
     `keep_at` also keeps the state after that share of the training, for a fan to begin from;
     `single` is a single policy's state to begin from, if `config` says so (see `beginning_from`).
+    Where another process writes in the folder, it may take `wait` seconds to end.
     """
     set_up_jax()
     if keep_at is not None:
@@ -99,7 +101,7 @@ def run_training(
         return knowing_their_returns(subspaces_of(config, suite, training.run()), suite)
     folder = RunFolder(out)
     if may_begin(folder, config, resume=resume) or not folder.finished():
-        with folder.writing():
+        with folder.writing(wait=wait):
             prepare(folder, config, resume=resume)
             if not folder.finished():
                 training = _Training(

@@ -10,10 +10,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from slackline.adapt.kshot import Adapting
-from slackline.bench.cells import is_scored, plan, scores_by_suite
+from slackline.bench.cells import Cell, insist_on_room, is_scored, scores_by_suite
 from slackline.errors import SlacklineError
 from slackline.report.results import load_results
-from slackline.store.run import RunFolder
+from slackline.store.run import RunConfig, RunFolder, folder_name
 from slackline.store.scores import merge_scores, read_scores
 from slackline.suites.resolve import suite
 
@@ -22,14 +22,18 @@ KEPT = sorted({file.parents[1] for file in RESULTS.rglob("run.json")})
 ADAPTING = Adapting(shots=10, episodes=1, score_episodes=10)
 
 
+def cell_of(config: RunConfig, out: Path, shots: int = 10) -> Cell:
+    """As bench lays it out where nothing is an axis."""
+    name = folder_name(config.suite, config.method)
+    how = Adapting(shots, episodes=1, score_episodes=10)
+    return Cell(suite(config.suite), config, (how,), out / name, config.suite)
+
+
 @pytest.mark.parametrize("folder", KEPT, ids=lambda path: str(path.relative_to(RESULTS)))
 def test_the_command_that_made_a_kept_benchmark_can_be_given_again(folder: Path) -> None:
     runs = [RunFolder(file.parent) for file in sorted(folder.glob("*/run.json"))]
-    cells = [
-        cell
-        for run in runs
-        for cell in plan(suite(run.config().suite), [run.config()], Adapting(5, 1, 10), folder)
-    ]
+    cells = [cell_of(run.config(), folder, shots=5) for run in runs]
+    insist_on_room(cells, folder)
     assert [cell.path for cell in cells] == [run.path for run in runs]
 
 
@@ -37,13 +41,13 @@ def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> Non
     (tmp_path / "thesis.tex").touch()
     config = RunFolder(RESULTS / "ant" / "ant-lop").config()
     with pytest.raises(SlacklineError, match=r"not a benchmark \(thesis.tex\)"):
-        plan(suite(config.suite), [config], ADAPTING, tmp_path)
+        insist_on_room([cell_of(config, tmp_path)], tmp_path)
 
 
 def test_a_summary_beside_the_runs_is_no_stranger(tmp_path: Path) -> None:
     (tmp_path / "summary.json").touch()
     config = RunFolder(RESULTS / "discrete" / "cartpole-lop").config()
-    assert plan(suite(config.suite), [config], ADAPTING, tmp_path)
+    insist_on_room([cell_of(config, tmp_path)], tmp_path)
 
 
 def test_a_run_is_scored_if_every_variation_is(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -229,9 +230,11 @@ def test_bench_dry_run_prints_commands_and_does_nothing(
 ) -> None:
     out = tmp_path / "b"
     assert cli.run(["bench", "cartpole", "--seeds", "3", "--out", str(out), "--dry-run"]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, total = capsys.readouterr().out.splitlines()
     assert [line.split()[4] for line in lines] == ["single", "fan"]
     assert all("--preset paper" in line and "adapt" in line for line in lines)
+    assert all(re.search(r"  # cartpole-\w+: about \d+(\.\d)? (s|min)$", line) for line in lines)
+    assert total.startswith("# 2 cells, 2 to run: about ")
     assert not out.exists()
 
 

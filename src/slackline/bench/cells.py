@@ -1,7 +1,9 @@
-"""A benchmark is a product of suites and methods; each cell is a run folder with a stable name."""
+"""A benchmark is made of cells; each is a run folder with a stable name. `grid` lays them out."""
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -19,7 +21,7 @@ from slackline.envs.impaired import Impaired
 from slackline.errors import SlacklineError
 from slackline.io.files import TEMPORARY, remove_leftovers
 from slackline.io.lock import LOCK, locked
-from slackline.store.run import RunConfig, RunFolder, folder_name
+from slackline.store.run import RunConfig, RunFolder
 from slackline.store.scores import merge_scores, read_scores
 from slackline.subspace import save_subspaces
 from slackline.suites import is_own
@@ -27,51 +29,92 @@ from slackline.suites.suite import TRAIN, Suite, Variation
 from slackline.training import OnTick, may_begin, prepare, run_training
 
 PATIENCE = 60.0
-"""Seconds to wait for another adaptation of the same run to be kept."""
+"""Seconds to wait for another process that writes in the same run."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one suite, all seeds."""
+    """One method with its options on one suite: a block of seeds, trained and adapted."""
 
     suite: Suite
     config: RunConfig
-    adapting: Adapting
+    adaptings: tuple[Adapting, ...]
+    """One for every K."""
     path: Path
+    word: str
+    """The suite as the user named it."""
 
     @property
     def name(self) -> str:
         return self.path.name
 
+    @property
+    def run(self) -> RunFolder:
+        return RunFolder(self.path)
 
-def plan(suite: Suite, configs: Iterable[RunConfig], adapting: Adapting, out: Path) -> list[Cell]:
-    """Lay a suite's cells out below `out`, refusing a folder that holds anything else."""
-    cells = [
-        Cell(suite, config, adapting, out / folder_name(config.suite, config.method))
-        for config in configs
-    ]
+    def is_finished(self) -> bool:
+        """Whether it is trained to the end, and adapted with every K."""
+        run = self.run
+        if not run.run_file.exists() or not run.finished():
+            return False
+        return all(is_scored(run, self.suite, how) for how in self.adaptings)
+
+
+BESIDE_RUNS = {"report.html", "figures", "logs", LOCK}
+"""What a benchmark's folder may hold beside its runs."""
+
+
+def insist_on_room(cells: Sequence[Cell], out: Path) -> None:
+    """Refuse a folder that holds anything else, or runs that the cells would be mixed up with."""
     for cell in cells:
-        # Refuses more shots than there can be.
-        cell.config.resolved_method.latent.candidates(adapting.shots)
+        for how in cell.adaptings:  # refuses more shots than there can be
+            cell.config.resolved_method.latent.candidates(how.shots)
     if out.exists() and not out.is_dir():
         raise SlacklineError(f"{out}: is a file; the output must be a folder")
-    known = {cell.path.name for cell in cells} | {"report.html", "figures", LOCK}
+    known = {cell.name for cell in cells}
     for entry in sorted(out.iterdir()) if out.exists() else []:
-        if entry.is_symlink():
-            raise SlacklineError(
-                f"{entry}: is a symbolic link; a benchmark writes only into folders of its own"
-            )
-        ours = entry.name in known or entry.suffix in (TEMPORARY, ".md", ".png", ".json")
-        if not ours and not (entry / "run.json").exists():
-            raise SlacklineError(
-                f"{out}: holds something that is not a benchmark ({entry.name}); "
-                "choose another folder"
-            )
+        _insist_on_ours(entry, known | BESIDE_RUNS)
     for cell in cells:
-        run = RunFolder(cell.path)
-        if not run.is_empty():
-            may_begin(run, cell.config, resume=True)  # refuses what is another run
-    return cells
+        if not cell.run.is_empty():
+            may_begin(cell.run, cell.config, resume=True)  # refuses what is another run
+    _insist_on_new_seeds(cells, out)
+
+
+def _insist_on_ours(entry: Path, known: set[str]) -> None:
+    if entry.is_symlink():
+        raise SlacklineError(
+            f"{entry}: is a symbolic link; a benchmark writes only into folders of its own"
+        )
+    ours = entry.name in known or entry.suffix in (TEMPORARY, ".md", ".png", ".json")
+    if not ours and not (entry / "run.json").exists():
+        raise SlacklineError(
+            f"{entry.parent}: holds something that is not a benchmark ({entry.name}); "
+            "choose another folder"
+        )
+
+
+def _insist_on_new_seeds(cells: Sequence[Cell], out: Path) -> None:
+    """Refuse to train a seed again that a run has already which is another division of the same
+    seeds into cells."""
+    names = {cell.name for cell in cells}
+    undivided = {without_seeds(name) for name in names}
+    for file in sorted(out.glob("*/run.json")):
+        path = file.parent
+        if path.name in names or without_seeds(path.name) not in undivided:
+            continue
+        saved = RunFolder(path).config().spelt_out
+        for cell in cells:
+            again = sorted(set(saved.seeds) & set(cell.config.seeds))
+            if again and replace(saved, seeds=cell.config.seeds) == cell.config.spelt_out:
+                raise SlacklineError(
+                    f"{path}: has seed {again[0]} already, and {cell.name} would train it again; "
+                    "divide the seeds as before, or choose another folder"
+                )
+
+
+def without_seeds(name: str) -> str:
+    """A cell's name without its block of seeds."""
+    return re.sub(r"-seeds\d+-\d+$", "", name)
 
 
 @contextmanager
@@ -83,12 +126,27 @@ def bench_folder(out: Path) -> Iterator[None]:
 
 
 def run_cell(cell: Cell, on_tick: OnTick | None = None) -> None:
-    """Train (or go on training) a cell, then adapt it; whatever is finished is skipped."""
-    run_training(cell.config, cell.path, suite=cell.suite, resume=True, on_tick=on_tick)
-    run = RunFolder(cell.path)
-    if not is_scored(run, cell.suite, cell.adapting):
-        spent = by_the_paper(run, cell.adapting)
-        adapt_run(run, None, spent, cell.adapting.score_episodes, suite=cell.suite)
+    """Train (or go on training) a cell, then adapt it; whatever is finished is skipped.
+
+    A worker that was left alone may still be saving its last stride there: it is waited for.
+    """
+    run_training(
+        cell.config, cell.path, suite=cell.suite, resume=True, on_tick=on_tick, wait=PATIENCE
+    )
+    for how in cell.adaptings:
+        if not is_scored(cell.run, cell.suite, how):
+            began = time.monotonic()
+            spent = by_the_paper(cell.run, how)
+            adapt_run(cell.run, None, spent, how.score_episodes, suite=cell.suite)
+            steps = adapting_steps(cell.suite, len(cell.config.seeds), how)
+            with cell.run.writing(wait=PATIENCE):
+                cell.run.note_adapting_speed(steps, time.monotonic() - began)
+
+
+def adapting_steps(suite: Suite, seeds: int, how: Adapting) -> int:
+    """Environment steps of adapting to all variations and Train, if no episode ends early."""
+    episodes = how.shots * how.episodes + how.score_episodes
+    return seeds * (1 + len(suite.variations)) * episodes * suite.horizon
 
 
 def by_the_paper(run: RunFolder, adapting: Adapting) -> Spending:
@@ -116,7 +174,7 @@ def adapt_run(
     spent: Spending,
     score_episodes: int,
     *,
-    suite: str | Suite | None = None,
+    suite: Suite | None = None,
     keep: bool = True,
     beside_default: bool = False,
     **options: Any,

@@ -36,13 +36,16 @@ try it:
 
 TRACEBACK = "SLACKLINE_TRACEBACK"
 """Set, an error is shown in full; so it is with --traceback."""
+CELLS_FAILED = 3
+"""Some cells of a benchmark failed for good, the others are done."""
 CLOSED_PIPE = 141
 """What a process that died of SIGPIPE leaves with."""
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run the command line; exits with 2 on bad input, 1 on what is a bug, and 128 + the signal
-    when asked to stop (130 for Ctrl-C). Never ends in a traceback, unless one was asked for."""
+    """Run the command line; exits with 2 on bad input, 3 if cells of a benchmark failed, 1 on what
+    is a bug, and 128 + the signal when asked to stop (130 for Ctrl-C). Never ends in a traceback,
+    unless one was asked for."""
     from slackline.cli import users_code
     from slackline.cli.signals import leave, stoppable
 
@@ -77,7 +80,14 @@ def bug(error: Exception) -> str:
 def run(argv: list[str], *, alone: bool = False) -> int:
     """Dispatch to a verb, `alone` in its process or not; returns the exit code."""
     from slackline.cli import users_code
-    from slackline.errors import Interrupted, NotNamed, SlacklineError, imported, unknown
+    from slackline.errors import (
+        CellsFailed,
+        Interrupted,
+        NotNamed,
+        SlacklineError,
+        imported,
+        unknown,
+    )
 
     if not argv or argv[0] in ("-h", "--help"):
         verbs = "\n".join(f"  {name:8}{what}" for name, (_, what) in VERBS.items())
@@ -101,6 +111,8 @@ def run(argv: list[str], *, alone: bool = False) -> int:
         return complain(f"{error}{going_on(argv[0])}", 128 + error.signum)
     except NotNamed as error:
         return complain(f"error: {error.for_command(['slackline', *argv])}", 2)
+    except CellsFailed as error:
+        return complain(f"error: {error}", CELLS_FAILED)
     except SlacklineError as error:
         return complain(f"error: {error}{hint(error)}", 2)
     except KeyboardInterrupt as error:

@@ -56,8 +56,21 @@ def optional(parse: Callable[[list[str]], Any], metavar: str, missing: str) -> A
     )
 
 
+def several(parse: Callable[[list[str]], Any], metavar: str) -> Any:
+    """An option with any number of values."""
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs="*",
+        metavar=metavar,
+        instance_from_str=lambda words: tuple(parse([word]) for word in words),
+        is_instance=lambda _: True,
+        str_from_instance=lambda values: list(map(str, values)),
+    )
+
+
 Count = Annotated[int | None, optional(count, "INT", "protocol")]
 """A whole number; 8e6, 8M and 8_000_000 are the same. None stands for the suite's protocol."""
+Counts = Annotated[tuple[int, ...], several(count, "INT...")]
+Numbers = Annotated[tuple[float, ...], several(number, "FLOAT...")]
 Switch = Annotated[bool, tyro.conf.FlagCreatePairsOff]
 """Off unless it is given, without a --no- of its own. Hyper-parameters have one: a preset may have
 switched them on."""

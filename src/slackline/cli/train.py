@@ -111,8 +111,8 @@ def naming(suite: Suite) -> list[str]:
     return [flag for word in words for flag in ("--env", word)]
 
 
-def outcome(run: RunFolder) -> str:
-    """One line about a finished training."""
+def outcome(run: RunFolder, where: str | None = None) -> str:
+    """One line about a finished training, which is kept `where`, unless that is its folder."""
     from slackline.bench.stats import summarise
 
     config, seconds = run.config(), run.read()["provenance"].get("training_seconds", 0.0)
@@ -127,7 +127,7 @@ def outcome(run: RunFolder) -> str:
     return (
         f"trained {config.method} on {config.suite}: {len(config.seeds)} seeds{each} × "
         f"{config.steps:,} steps in {seconds:.1f} s ({speed} steps/s), "
-        f"last return {last}; kept in {run.path}"
+        f"last return {last}; kept in {where or run.path}"
     )
 
 

@@ -426,6 +426,13 @@ class RunFolder:
             values["suites"] = values.get("suites", {}) | {suite.name: spec}
         self._write(values)
 
+    def note_adapting_speed(self, steps: int, seconds: float) -> None:
+        """Remember how long adapting took, to reckon with; `steps` if no episode ended early."""
+        values = self.read()
+        spent = {"adapting_steps": steps, "adapting_seconds": round(seconds, 3)}
+        values["provenance"] |= spent
+        self._write(values)
+
     def save_checkpoint(
         self,
         state: Any,
