@@ -9,6 +9,7 @@ from slackline.errors import unknown
 
 ENGINES = {
     "local": "processes of this machine, each bound to cores of its own",
+    "ray": "a Ray cluster, or this machine as one",
     "inline": "this very process, one cell after the other: to look for mistakes in",
 }
 """The engines, each in the module of its name, which has a `start(settings)`."""
