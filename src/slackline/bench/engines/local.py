@@ -26,7 +26,7 @@ from slackline.io.files import append
 from slackline.progress import Tick
 
 PATIENCE = 8.0
-"""Seconds that workers have for saving the stride in hand before they are left to themselves."""
+"""Seconds that workers have for saving the stride in hand, before the command ends them."""
 
 
 def start(settings: Settings) -> Local:
