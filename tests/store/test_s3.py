@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,8 +32,9 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     s3fs.S3FileSystem.clear_instance_cache()
-    s3fs.S3FileSystem().mkdir("bucket")
-    yield "s3://bucket/bench"
+    name = f"bucket-{secrets.token_hex(4)}"  # the servers of one process share their buckets
+    s3fs.S3FileSystem().mkdir(name)
+    yield f"s3://{name}/bench"
     server.stop()
     s3fs.S3FileSystem.clear_instance_cache()
 
