@@ -15,16 +15,13 @@ from slackline.io.lock import LOCK
 from slackline.store.places import UrlPlace, insist_on_writable, locked_url
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of others' packages
-pytest.importorskip("s3fs")
-pytest.importorskip("moto.server")
+s3fs = pytest.importorskip("s3fs")
+moto = pytest.importorskip("moto.server")
 
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    import s3fs
-    from moto.server import ThreadedMotoServer
-
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
     server.start()
     host, port = server.get_host_and_port()
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
