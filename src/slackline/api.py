@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Literal
 from slackline.adapt.asktell import AskTell
 from slackline.adapt.catalogue import spending
 from slackline.errors import SlacklineError, imported
-from slackline.methods.catalogue import DEFAULT
 from slackline.store.pretrained import located
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
 from slackline.subspace import Subspace, load_subspaces
@@ -103,7 +102,7 @@ class Line(Subspace):
 
 def train(
     suite: Task,
-    method: str = DEFAULT,
+    method: str | None = None,
     *,
     seed: int = 0,
     steps: int | None = None,
@@ -119,6 +118,8 @@ def train(
 ) -> Line:
     """Train one subspace of policies on a suite's training environment.
 
+    Without a `method` it is the recommended one: a line of vigour where actions are continuous,
+    else a fan. The paper's line is "lop".
     Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said otherwise;
     robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the
     run is kept in that folder, checkpoints included, and `resume=True` continues one that was
@@ -147,7 +148,7 @@ def train(
 
 def train_seeds(
     suite: Task,
-    method: str = DEFAULT,
+    method: str | None = None,
     *,
     seeds: int = 10,
     first_seed: int = 0,
@@ -174,7 +175,7 @@ def train_seeds(
     if from_run is not None:
         run = imported("slackline.store.run").RunFolder(from_run)
         config, single = training.beginning_from(config, found, run)
-    shown, title = progress and on_tick is None, f"{method} on {found.name}"
+    shown, title = progress and on_tick is None, f"{config.method} on {found.name}"
     with imported("slackline.progress").training_bar(title, found.digits, shown=shown) as bar:
         trained = training.run_training(
             config,

@@ -26,7 +26,7 @@ from slackline.learn.normalise import Moments
 from slackline.learn.opening import opened
 from slackline.learn.program import Progress
 from slackline.learn.programs import Trainer, strides, trainer_of
-from slackline.methods.catalogue import BASELINE, DEFAULT
+from slackline.methods.catalogue import BASELINE
 from slackline.methods.catalogue import method as find_method
 from slackline.progress import OnTick, Tick
 from slackline.runtime import set_up_jax
@@ -38,7 +38,7 @@ from slackline.suites.suite import Suite
 
 def configure(
     suite: Suite,
-    method: str = DEFAULT,
+    method: str | None = None,
     *,
     seeds: tuple[int, ...] = (0,),
     steps: int | None = None,
@@ -51,6 +51,7 @@ def configure(
         raise SlacklineError("hyper and preset exclude each other; give one of them")
     if not isinstance(hyper, Hyper | None):
         raise SlacklineError(f"hyper is a {type(hyper).__name__}; it must be a slackline.Hyper")
+    method = suite.recommended if method is None else method
     config = RunConfig(
         suite=suite.name,
         method=method,
@@ -362,18 +363,21 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
     if state.moments:
         parts["normaliser"] = jax.vmap(Moments.frozen)(state.moments)
     parts = jax.tree.map(members_as_anchors, parts)
+    each = [jax.tree.map(lambda leaf, i=i: leaf[i], parts) for i in range(num_seeds)]
+    for own in each:
+        own["policy"] = method.conditioning.spelt_out(method.latent, own["policy"])
     return [
         Subspace(
             config.suite,
             method,
             seed,
             suite.env.action,
-            **jax.tree.map(lambda leaf, i=i: leaf[i], parts),
+            **own,
             picture=suite.env.spaces.picture,
             spec=config.spec,
             home=suite,
         )
-        for i, seed in enumerate(config.seeds)
+        for own, seed in zip(each, config.seeds, strict=True)
     ]
 
 

@@ -63,7 +63,7 @@ ITERATIONS = {"a2c": 400, "ppo": 100}
 
 # An ensemble trains as single policies do.
 METHODS = [name for name, m in CATALOGUE.items() if m.member is m]
-DISCRETE = [name for name in METHODS if not CATALOGUE[name].auxiliary.continuous_only]
+DISCRETE = [name for name in METHODS if not CATALOGUE[name].continuous_only]
 
 
 def probed(name: str) -> Method:

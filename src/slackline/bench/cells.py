@@ -23,7 +23,7 @@ from slackline.io.files import TEMPORARY, remove_leftovers
 from slackline.io.lock import LOCK, locked
 from slackline.store.run import RunConfig, RunFolder
 from slackline.store.scores import merge_scores, read_scores
-from slackline.subspace import save_subspaces
+from slackline.subspace import Subspace, save_subspaces
 from slackline.suites import is_own
 from slackline.suites.suite import TRAIN, Suite, Variation
 from slackline.training import OnTick, may_begin, prepare, run_training
@@ -216,17 +216,25 @@ def adapt_run(
 def perturb_run(run: RunFolder, out: Path, members: int, noise: float) -> RunFolder:
     """A run folder whose policies are those of a single policy's run and noisy copies of each: the
     null baseline, to be adapted like any other. See `adapt/perturb.py`."""
-    config = run.config()
-    subspaces = [perturbed(subspace, members, noise) for subspace in run.subspaces()]
-    method, copies = subspaces[0].method, RunFolder(out)
-    config = replace(config, method=method.name, options=method.options)
-    may_begin(copies, config, resume=True)
-    with copies.writing():
-        prepare(copies, config, resume=True)
-        if not copies.finished():
-            save_subspaces(copies.subspace_file, subspaces)
-            copies.finish(0.0)
-    return copies
+    return made_of(run, [perturbed(one, members, noise) for one in run.subspaces()], out)
+
+
+def open_run(run: RunFolder, out: Path) -> RunFolder:
+    """A run folder whose lines of vigour are made of a single policy's run."""
+    return made_of(run, [one.opened() for one in run.subspaces()], out)
+
+
+def made_of(run: RunFolder, subspaces: list[Subspace], out: Path) -> RunFolder:
+    """Keep what was made of another run's policies as a run of its own, with the same settings."""
+    method, made = subspaces[0].method, RunFolder(out)
+    config = replace(run.config(), method=method.name, options=method.options)
+    may_begin(made, config, resume=True)
+    with made.writing():
+        prepare(made, config, resume=True)
+        if not made.finished():
+            save_subspaces(made.subspace_file, subspaces)
+            made.finish(0.0)
+    return made
 
 
 def finished_runs(path: Path) -> list[RunFolder]:

@@ -21,7 +21,7 @@ from slackline.bench.cells import Cell
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.io.decode import count, decode, number
 from slackline.io.files import read_regular
-from slackline.methods.catalogue import DEFAULT
+from slackline.methods.catalogue import FAN, VIGOUR
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, folder_name
 from slackline.suites.suite import Suite
@@ -30,6 +30,8 @@ from slackline.training import configure
 MOST_SEEDS = 10_000
 SHIPPED = "paper.toml"
 """The paper's grid, which comes with the package."""
+RECOMMENDED = "recommended"
+"""Stands for the method that a suite recommends."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Product:
     """Suites × methods × options × blocks of seeds, all trained and adapted alike."""
 
     suites: tuple[str, ...]
-    methods: tuple[str, ...] = ("single", DEFAULT)
+    methods: tuple[str, ...] = ("single", RECOMMENDED)
     seeds: int = count(10, high=MOST_SEEDS)
     first_seed: int = count(0, low=0, high=2**32 - 1)
     seeds_per_cell: int | None = None
@@ -61,7 +63,7 @@ class Product:
         for word in dict.fromkeys(self.suites):
             suite = resolve(word)
             adaptings = self._adaptings(suite)
-            for method in dict.fromkeys(self.methods):
+            for method in dict.fromkeys(meant(name, suite) for name in self.methods):
                 for place in self._places(method):
                     for seeds in self._blocks():
                         config = self._config(suite, method, place, seeds)
@@ -75,7 +77,9 @@ class Product:
             require_count("seeds_per_cell", self.seeds_per_cell, high=MOST_SEEDS)
         for beta in self.betas:
             require_number("betas", beta, low=0.0)
-        known = {option for method in self.methods for option in find_method(method).options}
+        either = (FAN, VIGOUR) if RECOMMENDED in self.methods else ()
+        named = [*(name for name in self.methods if name != RECOMMENDED), *either]
+        known = {option for method in named for option in find_method(method).options}
         given = self.options if not self.betas else {**self.options, "beta": self.betas}
         for option in given:
             if option not in known:
@@ -126,6 +130,11 @@ class Product:
         if self.seeds_per_cell is not None:
             words.append(f"seeds{config.seeds[0]}-{config.seeds[-1]}")
         return "-".join(words)
+
+
+def meant(method: str, suite: Suite) -> str:
+    """The method that a word stands for on this suite."""
+    return suite.recommended if method == RECOMMENDED else method
 
 
 def shown(value: Any) -> str:

@@ -79,8 +79,10 @@ class Adapt:
     perturb: Annotated[float | None, optional(number, "FLOAT", "no")] = None
     """single: try the policy and K − 1 copies of it with Gaussian noise on the weights, this large
     beside each tensor's root mean square (0.1, say): what trying K policies gains by itself."""
+    open: Switch = False
+    """single: make a line of vigour of the policy first, from cautious to bold, and adapt that."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """With --perturb: the run folder to keep the copies and their scores in."""
+    """With --open or --perturb: the run folder to keep what is made, and its scores, in."""
     devices: Devices = None
     """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
     json: Switch = False
@@ -88,20 +90,18 @@ class Adapt:
 
     def run(self) -> None:
         from slackline.adapt.kshot import Adapting
-        from slackline.bench.cells import adapt_run, perturb_run
+        from slackline.bench.cells import adapt_run
         from slackline.report.table import show
         from slackline.report.tables import adaptation_json, adaptation_table
 
         set_up_jax(self.devices)
-        if (self.perturb is None) != (self.out is None):
-            raise SlacklineError("--perturb and --out FOLDER belong together; give both or neither")
+        self.check_out()
         run = RunFolder(located(self.path))
         run.insist_on_finished()
         suite = self.played(run)
         chosen = self.chosen(suite)
         usual = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
-        if self.perturb is not None and self.out is not None:
-            run = perturb_run(run, self.out, usual.shots, self.perturb)
+        run = self.made(run, usual.shots)
         with waiting(f"adapting {run.path}"):
             options = {} if self.spread is None else {"spread": self.spread}
             table: pl.DataFrame = adapt_run(
@@ -118,6 +118,24 @@ class Adapt:
             print(json.dumps(adaptation_json(table), indent=2))
         else:
             show(adaptation_table(table, suite, run.config().resolved_method, chosen or ()))
+
+    def check_out(self) -> None:
+        """--out goes with just one of the flags that make something to keep there."""
+        if self.open and self.perturb is not None:
+            raise SlacklineError("--open and --perturb exclude each other; give one of them")
+        if (self.open or self.perturb is not None) != (self.out is not None):
+            flag = "--open" if self.open else "--perturb"
+            raise SlacklineError(f"{flag} and --out FOLDER belong together; give both or neither")
+
+    def made(self, run: RunFolder, shots: int) -> RunFolder:
+        """What to adapt: the run itself, or what is made of its policies."""
+        from slackline.bench.cells import open_run, perturb_run
+
+        if self.out is None:
+            return run
+        if self.perturb is None:
+            return open_run(run, self.out)
+        return perturb_run(run, self.out, shots, self.perturb)
 
     def spent(self, run: RunFolder, usual: Adapting) -> Spending:
         """The adapter that is meant, and its budget."""

@@ -15,7 +15,6 @@ from slackline.cli.options import Count, Counts, Devices, MethodOptions, Numbers
 from slackline.cli.report import publish
 from slackline.cli.train import naming, outcome
 from slackline.errors import CellsFailed, SlacklineError, require_count, require_number
-from slackline.methods.catalogue import DEFAULT
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax
 from slackline.suites import builtin
@@ -45,8 +44,9 @@ class Bench:
     suites: Annotated[tyro.conf.Positional[tuple[str, ...]], tyro.conf.arg(metavar="SUITE...")]
     """One or several suites (`slackline list` names them), suite files of your own (.toml), or one
     file with a whole grid: `paper.toml`, which comes with the package, is the paper's."""
-    methods: tuple[str, ...] = ("single", DEFAULT)
-    """The methods to compare (`slackline list` names them)."""
+    methods: tuple[str, ...] = ("single", "recommended")
+    """The methods to compare (`slackline list` names them); recommended is vigour where actions are
+    continuous, else fan."""
     seeds: int = 10
     """How many seeds of each."""
     first_seed: int = 0

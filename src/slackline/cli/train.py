@@ -22,7 +22,6 @@ from slackline.cli.options import (
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
-from slackline.methods.catalogue import DEFAULT
 from slackline.runtime import set_up_jax
 from slackline.shown import human
 from slackline.store.run import RunFolder, folder_name
@@ -41,8 +40,9 @@ class Train:
     suite: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="SUITE")]
     """What to train on: a suite (`slackline list` names them), or an environment of your own, as
     gym:ID, envpool:ID, module:function or a suite file (.toml)."""
-    method: str = DEFAULT
-    """How to train (`slackline list` names the methods)."""
+    method: str | None = None
+    """How to train (`slackline list` names the methods). Default: vigour where actions are
+    continuous, else fan."""
     seeds: int = 1
     """How many seeds to train, all in one compiled program."""
     first_seed: int = 0
@@ -76,9 +76,10 @@ class Train:
         require_count("seeds", self.seeds, high=10_000)
         require_number("checkpoint_seconds", self.checkpoint_seconds, low=0.0)
         suite = find_suite(self.suite)
+        method = self.method or suite.recommended
         config = configure(
             suite,
-            self.method,
+            method,
             seeds=tuple(range(self.first_seed, self.first_seed + self.seeds)),
             steps=self.steps,
             hyper=self.hyper,
@@ -87,8 +88,8 @@ class Train:
         single = None
         if self.from_run is not None:
             config, single = beginning_from(config, suite, RunFolder(self.from_run))
-        out = self.out or Path("runs") / folder_name(self.suite, self.method)
-        with training_bar(f"{self.method} on {self.suite}", suite.digits) as on_tick:
+        out = self.out or Path("runs") / folder_name(self.suite, method)
+        with training_bar(f"{method} on {self.suite}", suite.digits) as on_tick:
             run_training(
                 config,
                 out,
@@ -147,7 +148,7 @@ def beginning(asked: Train, file: str | None) -> Hyper:
     """The hyper-parameters to begin with: a file's, a preset's, or the paper's."""
     suite = find_suite(asked.suite)
     if file is None:
-        return suite.preset(asked.preset, asked.method)
+        return suite.preset(asked.preset, asked.method or suite.recommended)
     if asked.preset != "paper":
         raise SlacklineError("--hyper FILE and --preset exclude each other; give one of them")
     from slackline.store.choice import load_choice

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from slackline.envs.api import Continuous, Spaces
 from slackline.errors import unknown
 from slackline.methods.auxiliary import (
     Auxiliary,
@@ -16,6 +17,7 @@ from slackline.methods.conditioning import Anchors, Concat
 from slackline.methods.latent import Bezier, Copies, Interval, Members, Point, Simplex, Skills
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
+from slackline.methods.vigour import Vigour
 
 CATALOGUE = {
     m.name: m
@@ -29,6 +31,7 @@ CATALOGUE = {
         Method("diayn_r_l2", "DIAYN+R L2", Interval(), Concat(), DiscriminatorReward(beta=1.0)),
         Method("lc", "Latent-conditioned (Lc)", Interval(), Concat(), DiscriminatorLoss(beta=1.0)),
         Method("fan", "Fan of policies", Simplex(2), Anchors(), LateAngle(), Together()),
+        Method("vigour", "Line of vigour", Simplex(2), Vigour(), Auxiliary()),
         Method("perturbed", "Perturbed single policy", Copies(10), Anchors(), Auxiliary()),
     )
 }
@@ -36,10 +39,16 @@ CATALOGUE = {
 BASELINE = "single"
 """What every other method is compared with."""
 
-DEFAULT = "fan"
-"""The method that is recommended, and used where none is named."""
+FAN, VIGOUR = "fan", "vigour"
 
-HEADLINERS = (DEFAULT, "lop")
+
+def recommended(spaces: Spaces) -> str:
+    """The method that is used where none is named."""
+    continuous = isinstance(spaces.action, Continuous)
+    return VIGOUR if continuous and spaces.picture is None else FAN
+
+
+HEADLINERS = (VIGOUR, FAN, "lop")
 """A report's headline is about the first of these that was measured."""
 
 

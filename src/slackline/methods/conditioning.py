@@ -13,6 +13,17 @@ from slackline.types import Array
 class Conditioning(abc.ABC):
     """Runs the policy network at (observation, z), for a batch of z's or for one alone."""
 
+    made_of_single = False
+    """Whether a single policy is trained, and the anchors are made of it afterwards."""
+    continuous_only = False
+    """Whether it means nothing where actions are discrete."""
+    vectors_only = False
+    """Whether it cannot be used on pictures."""
+
+    def spelt_out(self, latent: Latent, policy: Network) -> Network:
+        """The anchors (N, ...) of a trained policy, on NumPy."""
+        return policy
+
     @abc.abstractmethod
     def num_anchors(self, latent: Latent) -> int:
         """How many anchors the policy has."""

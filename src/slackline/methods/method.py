@@ -7,7 +7,7 @@ from typing import Any
 
 from slackline.errors import SlacklineError
 from slackline.methods.auxiliary import Auxiliary
-from slackline.methods.conditioning import Conditioning
+from slackline.methods.conditioning import Anchors, Conditioning
 from slackline.methods.latent import Copies, Latent, Members, Point
 from slackline.methods.movement import Movement
 from slackline.networks.impala import Network
@@ -42,7 +42,21 @@ class Method:
     @property
     def member(self) -> Method:
         """The method that trains one of them."""
-        return replace(self, latent=Point()) if isinstance(self.latent, Members) else self
+        if isinstance(self.latent, Members):
+            return replace(self, latent=Point())
+        if self.conditioning.made_of_single:
+            return replace(self, latent=Point(), conditioning=Anchors())
+        return self
+
+    @property
+    def made_of_single(self) -> bool:
+        """Whether its policies are those of a single policy's training, changed afterwards."""
+        return self.conditioning.made_of_single or isinstance(self.latent, Copies)
+
+    @property
+    def continuous_only(self) -> bool:
+        """Whether it cannot be trained where actions are discrete."""
+        return self.auxiliary.continuous_only or self.conditioning.continuous_only
 
     @property
     def is_trained(self) -> bool:

@@ -23,12 +23,9 @@ from slackline.bench.measured import beside_single
 from slackline.bench.merged import Merged, begun_from, best_single
 from slackline.bench.stats import Estimate, Summary, decimals, summarise
 from slackline.io.files import write_output
-from slackline.methods.catalogue import BASELINE, CATALOGUE, DEFAULT
+from slackline.methods.catalogue import BASELINE, CATALOGUE
 from slackline.report.table import Column, Row, Table
 from slackline.report.words import DEFAULT_Z, HEADROOM, ORACLE
-
-OURS = DEFAULT
-"""The method that this library recommends."""
 
 TITLE = "Beside the single policy"
 CAPTION = (
@@ -71,7 +68,7 @@ def summary_row(merged: Merged, among: Sequence[Merged], beside: Path) -> dict[s
         "suite": merged.suite.name,
         "method": merged.config.method,
         "label": merged.label,
-        "ours": merged.config.method == OURS,
+        "ours": merged.config.method == merged.suite.recommended,
         "seeds": len(merged.config.seeds),
         "steps": merged.config.steps,
         "K": merged.shots,

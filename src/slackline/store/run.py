@@ -134,7 +134,7 @@ class RunConfig:
                 f"method {method.name!r} is not trained but made of a single policy: "
                 "slackline adapt RUN --perturb 0.1 --out FOLDER"
             )
-        if method.auxiliary.continuous_only and isinstance(suite.env.action, Discrete):
+        if method.continuous_only and isinstance(suite.env.action, Discrete):
             raise SlacklineError(
                 f"method {method.name!r} needs continuous actions; {suite.name}'s are discrete"
             )
@@ -189,6 +189,10 @@ class RunConfig:
 
     def _check_pictures(self, suite: str, height: int, width: int) -> None:
         """Refuse what only pictures forbid."""
+        if self.resolved_method.conditioning.vectors_only:
+            raise SlacklineError(
+                f"method {self.method!r} needs vectors; {suite} shows pictures: try --method fan"
+            )
         if self.hyper.normalise_observation:
             raise SlacklineError(
                 f"normalise_observation is true; {suite} shows pictures, whose bytes are only "

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from slackline.arrays import jnp, tree_map
 from slackline.envs.api import Continuous, Discrete
+from slackline.errors import SlacklineError
+from slackline.methods.catalogue import BASELINE, VIGOUR, method
 from slackline.methods.method import Method
 from slackline.methods.training_returns import TrainingReturns
 from slackline.networks.impala import Impala, Network
@@ -75,6 +77,22 @@ class Subspace:
     def at(self, z: Any = None) -> Policy:
         """The policy at z. For a line one number in [0, 1] will do; for one policy, nothing."""
         return Policy(self.network_at(z), self.action, self.picture)
+
+    def opened(self, **options: Any) -> Self:
+        """A single policy as a line of vigour, from cautious to bold (docs/vigour.md). `options`
+        are that method's: `opened(cautious=0.3, bold=1.5)`."""
+        if self.method.name != BASELINE:
+            raise SlacklineError(
+                f"this is a {self.method.name}; only a single policy can be opened into a line"
+            )
+        if isinstance(self.action, Discrete) or self.picture is not None:
+            raise SlacklineError(
+                "only a policy that sees vectors and has continuous actions can be opened into a "
+                f"line of vigour; this one was trained on {self.suite}"
+            )
+        found = method(VIGOUR, **options)
+        anchors = found.conditioning.spelt_out(found.latent, tree_map(np.asarray, self.policy))
+        return replace(self, method=found, policy=anchors, training=None)
 
     def save(self, path: str | Path) -> Path:
         """Write one safetensors file that `slackline.load` reads anywhere."""

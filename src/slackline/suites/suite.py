@@ -17,6 +17,7 @@ from slackline.envs.host import HostEnv
 from slackline.errors import SlacklineError, unknown
 from slackline.io.decode import count
 from slackline.learn.hyper import Hyper
+from slackline.methods.catalogue import recommended
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,11 @@ class Suite:
     def jax_env(self) -> Env:
         """The environment, if it can be traced; an error otherwise."""
         return self.env.for_jax(self.name)
+
+    @property
+    def recommended(self) -> str:
+        """The method to train where none is named."""
+        return recommended(self.env.spaces)
 
     @property
     def train_task(self) -> TrainTask:
