@@ -81,7 +81,23 @@ class Band:
     group: str = ""
 
 
-Mark = Line | Diamonds | Bars | Band
+@dataclass(frozen=True)
+class Cells:
+    """A heat map: a value for every name of the y axis (down) and every column 0, 1, 2, …"""
+
+    values: np.ndarray
+    """(rows, columns); 0 is the ground's colour, NaN a gap."""
+    colour: int
+    hover: tuple[str, ...] = ()
+    """What is said at each cell, row by row."""
+    most: float = 1.0
+    """The value that has the whole colour."""
+    label: str = ""
+    decimals: int = 0
+    """Of the numbers written into the cells; zeros are left out."""
+
+
+Mark = Line | Diamonds | Bars | Band | Cells
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from slackline.drawing.sheet import COLOURS, DPI, INK, QUIET, WIDTH, new_figure, styled
-from slackline.report.chart import Axis, Bars, Chart, Diamonds, Line, Mark, Plate
+from slackline.report.chart import Axis, Bars, Cells, Chart, Diamonds, Line, Mark, Plate
 from slackline.report.plates import plates
 from slackline.report.results import Results, SuiteResult
 from slackline.report.trajectories import tiles_of, trajectories_png
@@ -56,7 +56,7 @@ def draw_plate(plate: Plate) -> Any:
     """A figure of one chart, or of several in rows under common axes."""
     charts, columns = plate.charts, min(COLUMNS, len(plate.charts))
     rows = -(-len(charts) // columns)
-    figure = new_figure(WIDTH, 1.6 + 2.3 * rows if charts[0].name else 4.5, DPI, layout=LAYOUT)
+    figure = new_figure(WIDTH, sheet_height(charts[0], rows), DPI, layout=LAYOUT)
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     for i, (panel, chart) in enumerate(zip(panels.flat, charts, strict=False)):
         draw_chart(panel, chart)
@@ -69,6 +69,14 @@ def draw_plate(plate: Plate) -> Any:
     draw_legend(figure, panels[0, 0], plate)
     headed(figure, plate.title, plate.subtitle)
     return figure
+
+
+def sheet_height(chart: Chart, rows: int) -> float:
+    """Inches of a figure with so many rows of charts like this one; names down the side need room
+    for each."""
+    if not chart.name:
+        return max(4.5, 1.8 + 0.24 * len(chart.y.names))
+    return 1.6 + max(2.3, 0.6 + 0.24 * len(chart.y.names)) * rows
 
 
 def draw_legend(figure: Any, panel: Any, plate: Plate) -> None:
@@ -108,6 +116,8 @@ def draw_chart(panel: Any, chart: Chart) -> None:
             _diamonds(panel, mark, groups)
         elif isinstance(mark, Line):
             _line(panel, mark)
+        elif isinstance(mark, Cells):
+            _cells(panel, mark)
         else:
             area = {"color": tint(mark), "alpha": mark.opacity, "lw": 0}
             panel.fill_between(mark.x, mark.low, mark.high, **area)
@@ -161,6 +171,19 @@ def _bars(panel: Any, mark: Bars, groups: list[str], below: np.ndarray) -> None:
     )
 
 
+def _cells(panel: Any, mark: Cells) -> None:
+    from matplotlib.colors import LinearSegmentedColormap
+
+    shades = LinearSegmentedColormap.from_list("", ["#fbfaf7", tint(mark)])
+    panel.grid(visible=False)
+    panel.imshow(mark.values, cmap=shades, vmin=0.0, vmax=mark.most, aspect="auto")
+    for (row, column), value in np.ndenumerate(mark.values):
+        if value:
+            words = {"ha": "center", "va": "center", "size": 8}
+            colour = "white" if value > 0.55 * mark.most else INK
+            panel.text(column, row, f"{value:.{mark.decimals}f}", color=colour, **words)
+
+
 def _beside(mark: Bars | Diamonds, groups: list[str]) -> np.ndarray:
     """Where the marks of a group stand: groups side by side, around their names."""
     x = np.asarray(mark.x, float)
@@ -173,7 +196,7 @@ def _scale(panel: Any, which: str, of: Axis) -> None:
     axis = panel.xaxis if which == "x" else panel.yaxis
     if of.names:
         axis.set_ticks(range(len(of.names)), of.names)
-        panel.tick_params(axis=which, labelrotation=30 if len(of.names) > 8 else 0)
+        panel.tick_params(axis=which, labelrotation=30 if which == "x" and len(of.names) > 8 else 0)
     elif of.ticks:
         axis.set_ticks(of.ticks, [f"{value:.2f}".rstrip("0").rstrip(".") for value in of.ticks])
     elif of.decimals == 0:

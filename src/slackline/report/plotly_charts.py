@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from slackline.report.chart import Axis, Band, Bars, Chart, Diamonds, Line, Mark, Numbers
+from slackline.report.chart import Axis, Band, Bars, Cells, Chart, Diamonds, Line, Mark, Numbers
 
 Figure = dict[str, Any]
 
@@ -66,6 +66,9 @@ def axis(of: Axis, few: int, chart: Chart) -> Figure:
         found["nticks"] = few
     if of.span:
         found["range"] = list(of.span)
+    if of.names and of is chart.y:
+        found |= {"tickvals": list(range(len(of.names))), "ticktext": [text(n) for n in of.names]}
+        found |= {"autorange": "reversed", "automargin": True, "showgrid": False}
     if of.from_zero:
         found["rangemode"] = "tozero"
     return found
@@ -85,6 +88,8 @@ def _laid_down(found: Figure, names: tuple[str, ...]) -> Figure:
 def trace(mark: Mark) -> Figure:
     if isinstance(mark, Band):
         return _band(mark)
+    if isinstance(mark, Cells):
+        return _cells(mark)
     draw = {Line: _line, Diamonds: _diamonds, Bars: _bars}[type(mark)]
     hover = [text(words) for words in mark.hover]
     shared = {
@@ -154,6 +159,23 @@ def _band(mark: Band) -> Figure:
         "hoverinfo": "skip",
         "showlegend": False,
         "legendgroup": text(mark.group),
+    }
+
+
+def _cells(mark: Cells) -> Figure:
+    hover = np.array([text(words) for words in mark.hover], dtype=object)
+    return {
+        "type": "heatmap",
+        "z": [numbers(row) for row in mark.values],
+        "zmin": 0.0,
+        "zmax": mark.most,
+        "colorscale": [[0.0, "@surface"], [1.0, colour(mark.colour)]],
+        "showscale": False,
+        "xgap": 1,
+        "ygap": 1,
+        "texttemplate": f"%{{z:.{mark.decimals}f}}",
+        "hoverinfo": "text" if mark.hover else "skip",
+        **({"hovertext": hover.reshape(mark.values.shape).tolist()} if mark.hover else {}),
     }
 
 
