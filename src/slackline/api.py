@@ -112,6 +112,7 @@ def train(
     resume: bool = False,
     on_tick: OnTick | None = None,
     keep_at: float | None = None,
+    snapshots: int = 0,
     from_run: str | Path | None = None,
     progress: bool = True,
     **options: Any,
@@ -123,9 +124,9 @@ def train(
     Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said otherwise;
     robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the
     run is kept in that folder, checkpoints included, and `resume=True` continues one that was
-    interrupted; `keep_at=0.5` also keeps the state after half of the training. From such a state
-    of a single policy's run, `from_run`, a fan can begin. `progress` shows a bar where there is a
-    terminal, unless `on_tick` is told instead.
+    interrupted; `keep_at=0.5` also keeps the state after half of the training, `snapshots=10` the
+    policies at ten moments of it. From such a state of a single policy's run, `from_run`, a fan can
+    begin. `progress` shows a bar where there is a terminal, unless `on_tick` is told instead.
     """
     trained = train_seeds(
         suite,
@@ -139,6 +140,7 @@ def train(
         resume=resume,
         on_tick=on_tick,
         keep_at=keep_at,
+        snapshots=snapshots,
         from_run=from_run,
         progress=progress,
         **options,
@@ -159,6 +161,7 @@ def train_seeds(
     resume: bool = False,
     on_tick: OnTick | None = None,
     keep_at: float | None = None,
+    snapshots: int = 0,
     from_run: str | Path | None = None,
     progress: bool = True,
     **options: Any,
@@ -184,6 +187,7 @@ def train_seeds(
             resume=resume,
             on_tick=on_tick or bar,
             keep_at=keep_at,
+            snapshots=snapshots,
             single=single,
         )
     return list(map(Line.of, trained))

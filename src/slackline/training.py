@@ -18,16 +18,17 @@ import numpy as np
 
 from slackline.adapt.trained import with_training_returns
 from slackline.envs.host import EnvironmentFailed
-from slackline.errors import Interrupted, SlacklineError, require_number
+from slackline.errors import Interrupted, SlacklineError, require_count, require_number
 from slackline.io.signals import stop_signals
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.normalise import Moments
 from slackline.learn.opening import opened
 from slackline.learn.program import Progress
-from slackline.learn.programs import Trainer, strides, trainer_of
+from slackline.learn.programs import STRIDES, Trainer, strides, trainer_of
 from slackline.methods.catalogue import BASELINE
 from slackline.methods.catalogue import method as find_method
+from slackline.networks.geometry import geometry
 from slackline.progress import OnTick, Tick
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunConfig, RunFolder
@@ -84,21 +85,24 @@ def run_training(
     on_tick: OnTick | None = None,
     checkpoint_seconds: float = 30.0,
     keep_at: float | None = None,
+    snapshots: int = 0,
     single: TrainState | None = None,
     wait: float = 0.0,
 ) -> list[Subspace]:
     """Train what `config` says, in a folder if one is given, and return one subspace per seed.
 
     `suite` is what `config` was made of.
-    `keep_at` also keeps the state after that share of the training, for a fan to begin from;
+    `keep_at` also keeps the state after that share of the training, for a fan to begin from, and
+    `snapshots` the policies at so many moments, evenly (where the nearest report is);
     `single` is a single policy's state to begin from, if `config` says so (see `beginning_from`).
     Where another process writes in the folder, it may take `wait` seconds to end.
     """
     set_up_jax()
     if keep_at is not None:
         require_number("keep_at", keep_at, low=0.0, high=1.0)
+    require_count("snapshots", snapshots, low=0, high=STRIDES)
     if out is None:
-        training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, single)
+        training = _Training(config, suite, None, on_tick, checkpoint_seconds, None, 0, single)
         return knowing_their_returns(subspaces_of(config, suite, training.run()), suite)
     folder = RunFolder(out)
     if may_begin(folder, config, resume=resume) or not folder.finished():
@@ -106,7 +110,7 @@ def run_training(
             prepare(folder, config, resume=resume)
             if not folder.finished():
                 training = _Training(
-                    config, suite, folder, on_tick, checkpoint_seconds, keep_at, single
+                    config, suite, folder, on_tick, checkpoint_seconds, keep_at, snapshots, single
                 )
                 return _trained(training, folder)
     return [replace(subspace, home=suite) for subspace in folder.subspaces()]
@@ -208,6 +212,7 @@ class _Training:
         on_tick: OnTick | None,
         checkpoint_seconds: float,
         keep_at: float | None,
+        snapshots: int,
         single: TrainState | None,
     ):
         self.config, self.folder, self.on_tick = config, folder, on_tick
@@ -217,6 +222,8 @@ class _Training:
         self.per_seed = (len(config.seeds), config.resolved_method.num_members)
         self.keep_at = 0 if keep_at is None else int(keep_at * config.iterations)
         """The iteration after which the state is kept; 0 for none."""
+        self.snapshots = snapshots
+        """At how many moments the policies are kept."""
         self.seconds = 0.0
         self.iteration = 0
         """Where the last stride that was reported ended."""
@@ -242,6 +249,7 @@ class _Training:
             for state, iteration, progress in todo:
                 self.seconds = time.monotonic() - started
                 self._report(iteration, state, progress)
+                self._keep_snapshot(iteration, state)
                 self.iteration = iteration
                 self.stopped = stopping()
                 due = time.monotonic() - saved_at >= self.checkpoint_seconds
@@ -296,6 +304,7 @@ class _Training:
         totals = np.asarray(progress.episodes.return_sum).reshape(self.per_seed).sum(axis=1)
         returns = np.where(counts > 0, totals / np.maximum(counts, 1), np.nan)
         if self.folder is not None:
+            shown = losses | self._anchors(state)
             self.folder.append_progress(
                 {
                     "iteration": iteration,
@@ -303,7 +312,7 @@ class _Training:
                     "seconds": round(self.seconds, 3),
                     "return": [None if math.isnan(r) else round(float(r), 4) for r in returns],
                     "episodes": counts.tolist(),
-                    **{name: [float(f"{v:.5g}") for v in x] for name, x in losses.items()},
+                    **{name: [float(f"{v:.5g}") for v in x] for name, x in shown.items()},
                 }
             )
         if self.on_tick is not None:
@@ -334,6 +343,34 @@ class _Training:
         floats = [x for x in map(np.asarray, jax.tree.leaves(tree)) if x.dtype.kind == "f"]
         rows = [np.isfinite(x).reshape(self.per_seed[0], -1).all(axis=1) for x in floats]
         return np.where(np.all(rows, axis=0), 0.0, np.nan)
+
+    def _anchors(self, state: TrainState) -> dict[str, np.ndarray]:
+        """Cosine (tensor by tensor) and distance between anchors, the mean over pairs by seed (S,);
+        nothing where there is one."""
+        member = self.config.resolved_method.member
+        if member.conditioning.num_anchors(member.latent) < 2:
+            return {}
+        policies = jax.tree.map(np.asarray, state.networks.policy)
+        each = [
+            geometry(jax.tree.map(lambda x, i=i: x[i], policies)).pairs
+            for i in range(math.prod(self.per_seed))
+        ]
+        found = {"cosine": [g.by_tensor for g in each], "distance": [g.distance for g in each]}
+        return {
+            name: np.mean(values, axis=-1).reshape(self.per_seed).mean(axis=1)
+            for name, values in found.items()
+        }
+
+    def _keep_snapshot(self, iteration: int, state: TrainState) -> None:
+        """Keep the policies, if one of the moments lies in the stride that has just ended."""
+        if self.folder is None or iteration == self.config.iterations:
+            return  # the end is kept anyway
+        before, now = (
+            i * self.snapshots // self.config.iterations for i in (self.iteration, iteration)
+        )
+        if now > before:
+            subspaces = subspaces_of(self.config, self.suite, state)
+            save_subspaces(self.folder.snapshot_file(iteration), subspaces)
 
     def _checkpoint(self, state: TrainState, iteration: int, *, keep: bool = False) -> None:
         if self.folder is not None:

@@ -59,6 +59,8 @@ class Train:
     count as done."""
     keep_at: float | None = None
     """Also keep the state after this share of the training, for `--from` (a fan opens at 0.5)."""
+    snapshots: int = 0
+    """Also keep the policies at so many moments of it, for `slackline analyse anchors`."""
     methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     checkpoint_seconds: float = 30.0
     """How often the whole training state is saved."""
@@ -98,6 +100,7 @@ class Train:
                 on_tick=on_tick,
                 checkpoint_seconds=self.checkpoint_seconds,
                 keep_at=self.keep_at,
+                snapshots=self.snapshots,
                 single=single,
             )
         print(outcome(RunFolder(out)))

@@ -6,6 +6,7 @@ checkpoint.safetensors  the whole train state
 previous.safetensors    the same one checkpoint earlier, until the training is complete
 kept.safetensors        the same earlier in the training, where that was asked for
 subspace.safetensors    the trained artefact
+snapshots/              the same at moments of the training, where that was asked for
 scores.parquet          every episode of every adaptation
 .slackline-lock         who writes there, while somebody does
 
@@ -78,6 +79,7 @@ NO_ENVIRONMENTS: Mapping[str, np.ndarray] = {}
 MAX_PROGRESS = 2**30
 """Bytes of a log."""
 LINE_CHECKSUM = "check"
+SNAPSHOTS = "snapshots"
 MAX_STEPS = 10**12
 PACKAGES = (
     "slackline-rl",
@@ -513,15 +515,27 @@ class RunFolder:
         environments = {name.removeprefix(ENVIRONMENTS): array for name, array in others.items()}
         return Checkpoint(state, iteration, float(seconds), environments, path)
 
-    def subspaces(self) -> list[Subspace]:
-        """The trained artefact, one subspace a seed."""
-        found = load_subspaces(self.subspace_file)
-        insist_on_own(self.subspace_file, found[0].suite, self.config().suite)
+    def snapshot_file(self, iteration: int) -> Path:
+        """Where the policies after so many iterations are kept."""
+        folder = self.path / SNAPSHOTS
+        folder.mkdir(exist_ok=True)
+        return folder / f"{iteration:012d}.safetensors"
+
+    def snapshots(self) -> dict[int, list[Subspace]]:
+        """The policies at moments of the training, by how many iterations were done."""
+        files = sorted((self.path / SNAPSHOTS).glob("*.safetensors"))
+        return {int(file.stem): self.subspaces(file) for file in files if file.stem.isdecimal()}
+
+    def subspaces(self, file: Path | None = None) -> list[Subspace]:
+        """The trained artefact, or a snapshot of it, one subspace a seed."""
+        file = self.subspace_file if file is None else file
+        found = load_subspaces(file)
+        insist_on_own(file, found[0].suite, self.config().suite)
         seeds = [subspace.seed for subspace in found]
-        insist_on_seeds(self.subspace_file, seeds, self.config().seeds)
+        insist_on_seeds(file, seeds, self.config().seeds)
         name, spaces = self.config().suite, Spaces(found[0].observation_shape, found[0].action)
         home = known_suite(name, self.spec(name), self.path, spaces)
-        insist_on_fit(self.subspace_file, home, spaces)
+        insist_on_fit(file, home, spaces)
         return [replace(subspace, home=home) for subspace in found]
 
     def append_progress(self, line: dict[str, Any]) -> None:
