@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from slackline.adapt.asktell import AskTell, load_adapter
     from slackline.adapt.catalogue import ADAPTERS
     from slackline.adapt.kshot import Adaptation
-    from slackline.api import Line, adapt_many, load, suite, train, train_seeds
+    from slackline.analyses.catalogue import ANALYSES
+    from slackline.api import Line, adapt_many, analyse, load, suite, sweep, train, train_seeds
     from slackline.envs.envpool import envpool
     from slackline.envs.gymnasium import gymnasium
     from slackline.learn.hyper import Hyper
@@ -33,6 +34,7 @@ compile_loops_whole()
 # JAX takes a second to import, so names are fetched from their homes on first use.
 _HOMES = {
     "ADAPTERS": "slackline.adapt.catalogue",
+    "ANALYSES": "slackline.analyses.catalogue",
     "Adaptation": "slackline.adapt.kshot",
     "Adapter": "slackline.adapt.adapter",
     "AskTell": "slackline.adapt.asktell",
@@ -46,18 +48,21 @@ _HOMES = {
     "Suite": "slackline.suites.suite",
     "Variation": "slackline.suites.suite",
     "adapt_many": "slackline.api",
+    "analyse": "slackline.api",
     "envpool": "slackline.envs.envpool",
     "gymnasium": "slackline.envs.gymnasium",
     "load": "slackline.api",
     "load_adapter": "slackline.adapt.asktell",
     "method": "slackline.methods.catalogue",
     "suite": "slackline.api",
+    "sweep": "slackline.api",
     "train": "slackline.api",
     "train_seeds": "slackline.api",
 }
 
 __all__ = [
     "ADAPTERS",
+    "ANALYSES",
     "CATALOGUE",
     "Adaptation",
     "Adapter",
@@ -73,12 +78,14 @@ __all__ = [
     "Suite",
     "Variation",
     "adapt_many",
+    "analyse",
     "envpool",
     "gymnasium",
     "load",
     "load_adapter",
     "method",
     "suite",
+    "sweep",
     "train",
     "train_seeds",
 ]

@@ -21,10 +21,12 @@ from slackline.subspace import Subspace, load_subspaces
 
 if TYPE_CHECKING:
     from slackline.adapt.kshot import Adaptation, KShot
+    from slackline.analyses.analysis import Finding, Subject
     from slackline.envs.api import Params
     from slackline.envs.host import HostEnv
     from slackline.learn.hyper import Hyper
     from slackline.progress import OnTick
+    from slackline.store.run import RunFolder
     from slackline.suites.resolve import Task
     from slackline.suites.suite import Suite, Variation
 
@@ -211,6 +213,69 @@ def adapt_many(
     by default the one the subspaces were trained on."""
     adapt = imported("slackline.adapt.kshot").adapt_many
     return adapt(subspaces, variations, shots, episodes, score_episodes, _named(suite))
+
+
+def analyse(
+    kind: str,
+    runs: str | Path | Sequence[str | Path],
+    *,
+    variations: Sequence[str] = (),
+    suite: str | Suite | None = None,
+    env: Any = None,
+    **options: Any,
+) -> Finding:
+    """Look at finished runs in one of the ways of `slackline.ANALYSES`, whose fields `options` are.
+
+    `variations` are names of the suite's, by default all; `suite` is another one than the runs were
+    trained on, with the same observations and actions. `env` names environments of your own again,
+    as for `load`. What is found has `tables`, `figures` and `numbers`; `save(folder)` keeps it.
+    """
+    catalogue = imported("slackline.analyses.catalogue")
+    made = catalogue.with_options(catalogue.kind_named(kind), options)
+    subjects = _subjects(runs, suite, env, plays=made.plays)
+    return catalogue.examine(made, subjects, variations)
+
+
+def sweep(
+    runs: str | Path | Sequence[str | Path],
+    change: str,
+    start: float,
+    stop: float,
+    *,
+    suite: str | Suite | None = None,
+    env: Any = None,
+    **options: Any,
+) -> Finding:
+    """The return against severity: `change`, a number of the environment, goes from `start` to
+    `stop`. `options` are the fields of `slackline.analyses.sweep.Sweep`, the rest as for `analyse`.
+    """
+    catalogue = imported("slackline.analyses.catalogue")
+    kind, given = imported("slackline.analyses.sweep").Sweep, {"start": start, "stop": stop}
+    made = catalogue.with_options(kind, {"change": change, **given, **options})
+    return catalogue.examine(made, _subjects(runs, suite, env), ())
+
+
+def _subjects(
+    runs: str | Path | Sequence[str | Path],
+    suite: str | Suite | None,
+    env: Any,
+    *,
+    plays: bool = True,
+) -> list[Subject]:
+    """The finished runs in some folders, on their own suite or another one, whose environments
+    have to be named if it is played."""
+    paths = [runs] if isinstance(runs, str | Path) else runs
+    folders = [imported("slackline.store.run").RunFolder(located(path)) for path in paths]
+    for run in folders:
+        run.insist_on_finished()
+    again, other = imported("slackline.suites.resolve").named_again, _named(suite)
+    given = [] if env is None else env if isinstance(env, list | tuple) else [env]
+
+    def played(run: RunFolder) -> Suite:
+        return again(run.suite(), given, run.path) if plays else run.suite()
+
+    subject = imported("slackline.analyses.analysis").Subject
+    return [subject(run, other or played(run)) for run in folders]
 
 
 def _named(given: str | Suite | None) -> Suite | None:

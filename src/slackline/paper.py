@@ -67,6 +67,12 @@ def paper_ratio(suite: str, method: Method, shots: int) -> float | None:
     return other / single if single > 0.0 else single / other
 
 
+def paper_accuracy(suite: str, method: Method, *, changed: bool) -> float | None:
+    """How often the paper's classifier names one of five policies by a state, in [0, 1]."""
+    rows = _tables().get(f"discriminator_accuracy_K=5_{suite}", {})
+    return rows.get(method.name, {}).get("test" if changed else "train")
+
+
 def _average_of_cells(suite: str, method: Method, shots: int) -> float | None:
     """Negative returns among positive ones count as zero: so the paper averages the Ant's."""
     scores = [paper_score(suite, method, name, shots) for name in _rows(suite, shots)]

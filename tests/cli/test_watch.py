@@ -204,6 +204,6 @@ def test_without_matplotlib_it_says_what_to_install(
     [("BigShins", "BigShins"), ("DefectiveSensor 5%", "DefectiveSensor-5"), ("../x y", "..-x-y")],
 )
 def test_variations_make_plain_file_names(variation: str, name: str) -> None:
-    from slackline.cli.watch import file_name
+    from slackline.analyses.strips import file_name
 
     assert file_name(variation) == name

@@ -17,6 +17,8 @@ VERBS = {
     "watch": ("Watch", "film a run's policies side by side on a changed environment"),
     "tune": ("Tune", "choose hyper-parameters on the training environment only"),
     "export": ("Export", "write a policy, or a line, as an ONNX model or a C header"),
+    "analyse": ("Analyse", "the paper's analyses of trained runs, each a table and figures"),
+    "sweep": ("Sweep", "return against how much is changed: where each run breaks"),
     "report": ("Report", "print the table and write the page of finished runs"),
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,9 +22,7 @@ from slackline.store.run import RunFolder
 from slackline.suites.suite import TRAIN, Suite, Variation
 
 if TYPE_CHECKING:
-    from slackline.report.table import Table
     from slackline.subspace import Subspace
-    from slackline.watch.watched import Watched
 
 SHOTS = 5
 
@@ -72,6 +69,7 @@ class Watch:
     """CPU devices to use."""
 
     def run(self) -> None:
+        from slackline.analyses.strips import file_name, table_of
         from slackline.drawing.sheet import styled
         from slackline.report.table import show
         from slackline.watch.files import check_target, write_film, write_strip
@@ -140,30 +138,6 @@ def parse_z(word: str, latent: Latent) -> np.ndarray:
     except ValueError:
         raise SlacklineError(f"z is {word!r}; it must be {latent.describe}") from None
     return latent.parse(numbers[0] if len(numbers) == 1 else numbers)
-
-
-def file_name(variation: str) -> str:
-    """DefectiveSensor 5% -> DefectiveSensor-5"""
-    return re.sub(r"[^A-Za-z0-9.]+", "-", variation).strip("-")
-
-
-def table_of(watched: Watched, latent: Latent, zs: np.ndarray) -> Table:
-    """z and return, a row a policy."""
-    from slackline.report.table import Column, Row, Table
-
-    names = ["policy", "z", "return", *["shown"] * watched.partial, "steps", ""]
-    whole, shown = watched.returns(), watched.returns(watched.shown)
-    rows = []
-    for k, z in enumerate(zs):
-        row = [str(k + 1), latent.show(z), whole[k], *[shown[k]] * watched.partial]
-        steps, best = str(watched.episodes.lengths[k]), "best" if watched.best[k] else ""
-        rows.append(Row((*row, steps, best)))
-    return Table(
-        f"{watched.who} on {watched.title} ({watched.change})",
-        tuple(Column(name, words=name in ("policy", "z", "")) for name in names),
-        (tuple(rows),),
-        watched.explanation,
-    )
 
 
 @contextmanager
