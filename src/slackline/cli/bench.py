@@ -96,7 +96,8 @@ class Bench:
         require_count("workers", self.workers, high=10_000)
         require_count("retries", self.retries, low=0, high=100)
         require_number("gpus", self.gpus, low=0.0)
-        set_up_jax(self.devices)
+        # The nodes of a cluster may have more cores than this machine.
+        set_up_jax(self.devices if self.engine != "ray" else None)
         with home_at(self.out) as home:
             cells = self.cells(home.folder)
             insist_on_room(cells, home.folder)

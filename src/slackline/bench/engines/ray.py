@@ -8,7 +8,6 @@ at every checkpoint (see `store/places.py`): the next attempt goes on from there
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import sys
 import time
@@ -17,6 +16,8 @@ from collections.abc import Generator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any
+
+import jax
 
 from slackline.bench.engines.base import LOGS, Began, Ended, Event, Settings, Ticked
 from slackline.bench.jobs import Job
@@ -32,14 +33,12 @@ CONNECT_SECONDS = 5.0
 
 def start(settings: Settings) -> OnRay:
     """Join the cluster at an address, or make one of this machine."""
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     ray = needed("ray", "--engine ray needs Ray", "ray")
     insist_on_reachable(settings.address)
-    told = {"log_to_driver": False, "logging_level": "ERROR", "include_dashboard": None}
+    quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+    alone = {"include_dashboard": False} if settings.address is None else {}
     try:
-        if settings.address is None:
-            told |= {"include_dashboard": False}
-        ray.init(address=settings.address, ignore_reinit_error=True, **told)
+        ray.init(address=settings.address, ignore_reinit_error=True, **quiet, **alone)
     except Exception as error:
         raise SlacklineError(
             f"address is {settings.address!r}; no Ray cluster answers there "
@@ -111,7 +110,7 @@ class OnRay:
             max_retries=settings.retries,
             retry_exceptions=True,
         )(perform)
-        common = (settings.worker, settings.devices or 1, list(sys.argv), board)
+        common = (settings.worker, self.needs, list(sys.argv), board)
         pending = {task.remote(job.to_json(), *common): job for job in jobs}
         seen: dict[str, Any] = {}
         try:
@@ -180,7 +179,7 @@ class News:
         return self.last
 
 
-def perform(text: str, worker: str, devices: int, argv: list[str], board: Any) -> None:
+def perform(text: str, worker: str, needs: dict[str, float], argv: list[str], board: Any) -> None:
     """The task: run a cell, on whatever machine this is."""
     job = Job.from_json(text)
     sys.argv = argv  # what a run keeps as the command that made it
@@ -194,7 +193,9 @@ def perform(text: str, worker: str, devices: int, argv: list[str], board: Any) -
 
     board.tell.remote(job.name, None)
     try:
-        set_up_jax(devices)
+        if not needs["GPU"]:  # Ray leaves them visible to whoever asked for none
+            jax.config.update("jax_platforms", "cpu")
+        set_up_jax(int(needs["CPU"]))
         import_module(worker).perform(job, on_tick)
     except Exception as error:
         note_failure(job.out, job.name, traceback.format_exc())
