@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from slackline.bench.board import Board
 from slackline.bench.costs import ADAPTING, TRAINING, expected, measured, shipped, spoken
 from slackline.bench.engines.base import Began, Ended, Ticked, TriedAgain
 from slackline.bench.grid import Product
+from slackline.cli.grid_view import view
 from slackline.progress import Tick
 from slackline.store.run import RunFolder
 from slackline.suites import builtin
@@ -98,3 +101,23 @@ def test_the_shipped_speeds_are_those_of_the_kept_results() -> None:
 )
 def test_times_are_as_people_say_them(seconds: float, words: str) -> None:
     assert spoken(seconds) == words
+
+
+def test_the_view_shows_the_whole_grid() -> None:
+    board = Board({"ant-lop": 100.0, "ant-fan": 100.0, "ant-lc": 100.0}, clock=Clock())
+    for event in (
+        Began("ant-lop"),
+        Ticked("ant-lop", Tick(30, 100, 2, 1234.5, 1.0)),
+        Ticked("ant-lop", Tick(40, 100, 2, 1234.5, 2.0)),
+        TriedAgain("ant-lop", "no luck"),
+        Began("ant-fan"),
+        Ended("ant-fan", "no luck"),
+        Began("ant-lc"),
+    ):
+        board.tell(event)
+    console = Console(record=True, width=120, file=io.StringIO())
+    console.print(view(board, skipped=5))
+    text = console.export_text()
+    for word in ("ant-lop", "40%", "20 steps/s", "return 1234", "attempt 2", "compiling"):
+        assert word in text
+    assert "5 of 8 cells done, 2 running, 1 failed, about 3.3 min left" in text
