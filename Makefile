@@ -6,7 +6,7 @@ BASE := $(VENV)/.base-installed
 DEV := $(VENV)/.dev-installed
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test lint format bench fuzz audit sbom clean
+.PHONY: demo test lint format bench fuzz kill audit sbom locked clean
 
 demo: $(BASE)  ## train a line of policies, adapt it to six changed carts, write the page
 	$(BIN)/slackline bench cartpole --methods single lop fan --seeds 6 --out demo
@@ -28,8 +28,12 @@ format: $(DEV)
 bench: $(DEV)  ## speed, as ratios in one run; keep the machine idle
 	$(BIN)/python benchmarks/throughput.py
 
-fuzz: $(DEV)  ## damaged and hostile files, minutes of them, new ones every time
-	SLACKLINE_FUZZ=5000 $(BIN)/python -m pytest tests/fuzz
+fuzz: $(DEV)  ## files, flags, suite files, calls and observations that are damaged or odd, new ones every time
+	SLACKLINE_FUZZ=$(or $(TRIALS),2000) $(BIN)/python -m pytest tests/fuzz
+
+kill: $(DEV)  ## commands stopped at any call to the file system, and by SIGKILL
+	$(BIN)/python benchmarks/kill.py --trials $(or $(TRIALS),1000)
+	$(BIN)/python benchmarks/kill.py --trials 100 --signal
 
 audit: $(DEV)  ## every package of every extra is pinned, installed as pinned, and unchanged; no network
 	$(BIN)/python tools/supply.py audit --files
@@ -37,6 +41,11 @@ audit: $(DEV)  ## every package of every extra is pinned, installed as pinned, a
 
 sbom: $(DEV)  ## a CycloneDX list of all pinned packages
 	$(BIN)/python tools/supply.py sbom sbom.json
+
+locked: | $(VENV)  ## install as pinned, refusing every file that has another hash than requirements.lock says
+	$(PIP) install --require-hashes -r requirements.lock
+	$(PIP) install --no-deps -e .
+	@touch $(DEV) $(BASE)
 
 clean:
 	rm -rf $(VENV) demo build dist

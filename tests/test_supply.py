@@ -38,6 +38,32 @@ def test_what_is_not_pinned_is_found(
     assert any(p.startswith("numpy: is installed as 2.") for p in problems)
 
 
+def test_every_pin_has_hashes(supply: ModuleType) -> None:
+    assert list(supply.unlocked()) == []
+
+
+def test_what_has_no_hash_is_found(
+    supply: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = supply.LOCK.read_text().replace("numpy==", "numpy==9.").replace("jax==", "jox==")
+    (tmp_path / "lock").write_text(lines + "onnx==1.0 \\\n    --hash=md5:123\n")
+    monkeypatch.setattr(supply, "LOCK", tmp_path / "lock")
+    problems = "\n".join(supply.unlocked())
+    assert "numpy: requirements.lock has 9." in problems
+    assert "jax: requirements.lock has nothing, constraints.txt " in problems
+    assert "jox: requirements.lock has " in problems
+    assert "onnx: requirements.lock has 1.0, constraints.txt " in problems
+
+
+def test_hashes_are_of_the_pinned_versions_wheels(supply: ModuleType) -> None:
+    links = {"a_b-1.0-py3-none-any.whl": "1", "a_b-1.0.tar.gz": "2", "a_b-2.0.tar.gz": "3"}
+    page = "".join(f'<a href="https://x/{n}#sha256={d * 64}">{n}</a>' for n, d in links.items())
+    page += '<a href="https://x/odd#sha256=' + "4" * 64 + '">odd</a>'
+    assert supply.files_of(page, "1.0") == ["--hash=sha256:" + "1" * 64]
+    assert supply.files_of(page, "2.0") == ["--hash=sha256:" + "3" * 64]
+    assert supply.files_of(page, "3.0") == []
+
+
 def test_a_changed_file_is_found(supply: ModuleType, tmp_path: Path) -> None:
     from importlib.metadata import PathDistribution
 
