@@ -1,11 +1,15 @@
-"""Trainings that are killed at any moment end, resumed, as those that never were.
+"""Commands that are killed at any moment end, given again, as those that never were.
 
 python benchmarks/kill.py --trials 1000             stopped at random calls to the file system
 python benchmarks/kill.py --trials 100 --signal     killed by SIGKILL at random times instead
+python benchmarks/kill.py --verbs adapt report      only these, of train, bench, adapt, report
 
-A stop at a call: that call is not made, or (a write) half of it is, and nothing after it reaches
-the disk either, as if the process were gone. Compared are the subspace byte by byte, the whole
-train state, and the log without its times.
+Trials take turns between the verbs. A stop at a call: that call is not made, or (a write) half of
+it is, and nothing after it reaches the disk either, as if the process were gone. Compared are
+subspaces, score tables and pages byte by byte, whole train states, records and logs without times.
+
+A process that is killed by a signal is a fork of this one, in which everything is imported and
+JAX has not begun; so a trial takes seconds, not tens of them.
 """
 
 from __future__ import annotations
@@ -16,19 +20,24 @@ import contextlib
 import io
 import os
 import random
+import re
+import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from slackline.io import files, lock
+from slackline.io.lock import LOCK
 from slackline.io.tensors import read_tensors
 from slackline.store.run import RunFolder
+from slackline.store.scores import read_scores
 
 CALLS = ("open", "replace", "fsync", "ftruncate", "pwrite")
 
@@ -111,72 +120,213 @@ def disk(last: int | None = None) -> Iterator[Disk]:
         lock._forget()  # the kernel takes a dead process's locks
 
 
+TIMES = {"seconds", "created", "finished", "training_seconds"}
+"""What may differ from one run to the next."""
+
+
+def without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: without_times(v) for k, v in value.items() if k not in TIMES}
+    return [without_times(each) for each in value] if isinstance(value, list) else value
+
+
 def outcome(path: Path) -> dict[str, Any]:
-    """What has to be the same, however often a training was killed."""
+    """What has to be the same of a run, however often commands about it were killed."""
     run = RunFolder(path)
     state, header = read_tensors(run.checkpoint_file)
-    log = [{k: v for k, v in line.items() if k != "seconds"} for line in run.read_progress()]
     return {
         "files": sorted(file.name for file in path.iterdir()),
         "subspace": run.subspace_file.read_bytes(),
         "state": {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in state.items()},
         "iteration": header["iteration"],
-        "log": log,
+        "log": without_times(run.read_progress()),
         "finished": run.finished(),
     }
 
 
-WORDS = ("train", "cartpole", "--method", "lop", "--seeds", "2", "--steps", "2k", "--devices", "1")
-OPTIONS = ("--hyper.num-envs", "4", "--hyper.num-steps", "4", "--checkpoint-seconds", "0")
+def all_of(path: Path) -> dict[str, Any]:
+    """The same of a run with its scores, or of a folder of runs with their page."""
+    if (path / "run.json").exists():
+        scores, record = path / "scores.parquet", RunFolder(path).read()["config"]
+        return outcome(path) | {"scores": scores.exists() and rows(scores), "record": record}
+    inside = sorted(path.iterdir())
+    pages = {file.name: page(file) for file in inside if file.is_file() and file.name != LOCK}
+    return {file.name: all_of(file) for file in inside if file.is_dir()} | pages
 
 
-def train(out: Path) -> None:
+def rows(path: Path) -> list[Any]:
+    return read_scores(path).rows()
+
+
+def page(path: Path) -> bytes:
+    """A file's bytes, without the seconds that trainings took."""
+    return re.sub(rb"[0-9][0-9.]*( |&nbsp;)?(s|k steps/s)\b", b"", path.read_bytes())
+
+
+SIZES = ("--hyper.num-envs", "4", "--hyper.num-steps", "4", "--devices", "1")
+TINY = ("--steps", "320", "--checkpoint-seconds", "0")
+FEW = ("--shots", "2", "--episodes", "1", "--score-episodes", "2")
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A command to kill, and what it begins with."""
+
+    name: str
+    begin: Callable[[Path], None]
+    """Makes the folder that the command works in."""
+    words: Callable[[Path], tuple[str, ...]]
+
+
+def nothing(_: Path) -> None:
+    """The command makes its folder itself."""
+
+
+def trained(out: Path) -> None:
+    give("train", "cartpole", "--method", "lop", "--seeds", "2", *TINY, *SIZES, "--out", str(out))
+
+
+def benched(out: Path) -> None:
+    give(*bench_words(out))
+
+
+def bench_words(out: Path) -> tuple[str, ...]:
+    method = ("--methods", "single", "lop", "--seeds", "1", "--steps", "320", "--devices", "1")
+    here = ("--engine", "inline", "--retries", "0")  # or the disk would be other processes'
+    return ("bench", "cartpole", *method, *here, *FEW, "--out", str(out))
+
+
+VERBS = {
+    verb.name: verb
+    for verb in (
+        Verb(
+            "train",
+            nothing,
+            lambda out: (
+                *("train", "cartpole", "--method", "lop", "--seeds", "2", *TINY, *SIZES),
+                *("--resume", "--out", str(out)),
+            ),
+        ),
+        Verb("bench", nothing, bench_words),
+        Verb("adapt", trained, lambda out: ("adapt", str(out), *FEW, "--devices", "1")),
+        Verb("report", benched, lambda out: ("report", str(out))),
+    )
+}
+
+
+def give(*words: str) -> None:
+    """Give a command that has to succeed."""
     from slackline.cli import run
 
     with contextlib.redirect_stdout(io.StringIO()):
-        code = run([*WORDS, *OPTIONS, "--resume", "--out", str(out)])
+        code = run(list(words))
     if code:
-        raise SystemExit(f"a training left with {code}")
+        raise SystemExit(f"{words[0]} left with {code}")
 
 
-def killed_at_a_call(out: Path, calls: int, draws: random.Random) -> None:
-    with disk(draws.randint(1, calls)):
-        train(out)
+@dataclass
+class Trials:
+    """A verb's undisturbed outcome, and the trials that are compared with it."""
+
+    verb: Verb
+    folder: Path
+    draws: random.Random
+    by_signal: bool
+    number: int = 0
+    different: int = 0
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir()
+        start, whole = self.folder / "start", self.folder / "whole"
+        self.alive(lambda: self.verb.begin(start))
+        self.copy(whole)
+        begun = time.monotonic()
+        self.calls = self.alive(lambda: counted(self.verb.words(whole)))
+        self.seconds, self.whole = time.monotonic() - begun, all_of(whole)
+
+    def copy(self, out: Path) -> None:
+        start = self.folder / "start"
+        if start.exists():
+            shutil.copytree(start, out)
+
+    def one(self) -> None:
+        """Kill the command one to three times, let it end, and compare."""
+        # Always of one name: pages say which folder they are of.
+        out, self.number = self.folder / "whole", self.number + 1
+        shutil.rmtree(out)
+        self.copy(out)
+        for _ in range(self.draws.randint(1, 3)):
+            self.kill(out)
+        self.alive(lambda: give(*self.verb.words(out)))
+        if all_of(out) != self.whole:
+            self.different += 1
+            print(f"{self.verb.name}: trial {self.number} ended otherwise", file=sys.stderr)
+
+    def kill(self, out: Path) -> None:
+        words = self.verb.words(out)
+        if not self.by_signal:
+            with disk(self.draws.randint(1, self.calls)):
+                give(*words)
+            return
+        child = forked(lambda: give(*words))
+        time.sleep(self.draws.uniform(0.0, self.seconds))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+    def alive(self, work: Callable[[], Any]) -> Any:
+        """Work that nobody kills: here, or in a fork if this process must not begin JAX."""
+        if not self.by_signal:
+            return work()
+        if os.waitpid(forked(work), 0)[1]:
+            raise SystemExit(f"{self.verb.name}: failed")
+        return 0
 
 
-def killed_by_a_signal(out: Path, seconds: float, draws: random.Random) -> None:
-    words = [sys.executable, "-m", "slackline.cli", *WORDS, *OPTIONS, "--resume", "--out", str(out)]
-    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        time.sleep(draws.uniform(0.0, seconds))
-        process.send_signal(signal.SIGKILL)
+def counted(words: tuple[str, ...]) -> int:
+    """How many calls to the file system a command makes."""
+    with disk() as layer:
+        give(*words)
+    return layer.calls
+
+
+def forked(work: Callable[[], Any]) -> int:
+    """The id of a copy of this process that does `work` and ends."""
+    if child := os.fork():
+        return child
+    code = 1
+    try:
+        work()
+        code = 0
+    except BaseException as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    finally:
+        os._exit(code)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--trials", type=int, default=100)
+    parser.add_argument("--verbs", nargs="+", choices=VERBS, default=list(VERBS))
     parser.add_argument("--signal", action="store_true")
+    parser.add_argument("--minutes", type=float, default=1e9, help="end after so many")
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
-    draws, different = random.Random(asked.seed), 0
+    for module in ("train", "bench", "adapt", "report"):
+        import_module(f"slackline.cli.{module}")
+    begun, draws = time.monotonic(), random.Random(asked.seed)
     with tempfile.TemporaryDirectory() as folder:
-        begun = time.monotonic()
-        with disk() as counted:
-            train(Path(folder) / "whole")
-        seconds, whole = time.monotonic() - begun, outcome(Path(folder) / "whole")
+        every = [
+            Trials(VERBS[name], Path(folder) / name, draws, asked.signal) for name in asked.verbs
+        ]
         for trial in range(asked.trials):
-            out = Path(folder) / str(trial)
-            for _ in range(draws.randint(1, 3)):
-                if asked.signal:
-                    killed_by_a_signal(out, seconds, draws)
-                else:
-                    killed_at_a_call(out, counted.calls, draws)
-            train(out)
-            if outcome(out) != whole:
-                different += 1
-                print(f"trial {trial} ended otherwise", file=sys.stderr)
-    how = "SIGKILL" if asked.signal else f"a stop at one of {counted.calls} calls"
-    print(f"{asked.trials} trainings, each ended 1 to 3 times by {how}: {different} differ")
-    raise SystemExit(different > 0)
+            if time.monotonic() - begun > 60.0 * asked.minutes:
+                break
+            every[trial % len(every)].one()
+    for each in every:
+        how = "SIGKILL" if asked.signal else f"a stop at one of {each.calls} calls"
+        told = f"{each.number} times {each.verb.name}, each ended 1 to 3 times by {how}"
+        print(f"{told}: {each.different} differ")
+    raise SystemExit(any(each.different for each in every))
 
 
 if __name__ == "__main__":
