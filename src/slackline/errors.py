@@ -10,9 +10,18 @@ from collections.abc import Iterable, Sequence
 from importlib import import_module
 from typing import Any
 
+LINE_BREAKS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+
+LONGEST = 2000
+"""Characters of a message; values that were given may be of any length."""
+
 
 class SlacklineError(Exception):
     """Bad input or an unusable file. The command line prints it as one line and exits with 2."""
+
+    def __init__(self, message: str = ""):
+        whole = " ".join(message.split()) if any(c in message for c in LINE_BREAKS) else message
+        super().__init__(whole if len(whole) <= LONGEST else f"{whole[:LONGEST]} …")
 
 
 class Damaged(SlacklineError):  # noqa: N818
@@ -79,11 +88,18 @@ def in_one_line(error: BaseException) -> str:
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> SlacklineError:
     """`unknown suite 'cartpol'; did you mean cartpole? (known: ...)`"""
-    known = list(known)
+    known, name = list(known), name if isinstance(name, str) else repr(name)
     by_folded = {k.casefold(): k for k in known}
     near = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(by_folded[n] for n in near)}? " if near else ""
     return SlacklineError(f"unknown {kind} {name!r}; {hint}(known: {', '.join(known)})")
+
+
+def require_name(kind: str, name: Any, known: Iterable[str]) -> None:
+    """Refuse what is none of the known names."""
+    known = list(known)
+    if not isinstance(name, str) or name not in known:
+        raise unknown(kind, name, known)
 
 
 def require_number(

@@ -53,11 +53,13 @@ def configure(
     if not isinstance(hyper, Hyper | None):
         raise SlacklineError(f"hyper is a {type(hyper).__name__}; it must be a slackline.Hyper")
     method = suite.recommended if method is None else method
+    find_method(method)  # or it could not be looked up below
+    preset = "paper" if preset is None else preset
     config = RunConfig(
         suite=suite.name,
         method=method,
         options=find_method(method, **(suite.options.get(method, {}) | options)).options,
-        hyper=suite.preset(preset or "paper", method) if hyper is None else hyper,
+        hyper=suite.preset(preset, method) if hyper is None else hyper,
         seeds=seeds,
         steps=usual_steps(suite) if steps is None else steps,
         spec=spec_of(suite),

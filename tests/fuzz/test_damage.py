@@ -1,6 +1,6 @@
 """Run folders that are damaged or hostile: one line that names the file, or the right content.
 
-A short slice runs with the other tests, always the same; SLACKLINE_FUZZ=5000 (`make fuzz`) tries so
+A short slice runs with the other tests, always the same; SLACKLINE_FUZZ=2000 (`make fuzz`) tries so
 many examples of each test, new ones every time. What once failed is in an `example`.
 """
 
@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import copy
 import json
-import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,54 +16,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
+from oracle import JSON, fuzzed, holds
 
 import slackline as sl
-from slackline.errors import SlacklineError
 from slackline.io.files import read_json, write_json
 from slackline.io.tensors import read_tensors, write_tensors
 from slackline.report.results import load_results
 from slackline.store.run import RunFolder
 from slackline.store.scores import merge_scores, read_scores
+from slackline.training import configure
 
 EARLIER = Path(__file__).parents[1] / "store" / "earlier" / "word"
 """A run without checksums, so that damage gets as far as the parsers."""
-EXAMPLES = int(os.environ.get("SLACKLINE_FUZZ", "0"))
-
-fuzzed = settings(
-    max_examples=EXAMPLES or 25,
-    derandomize=not EXAMPLES,
-    database=None,
-    deadline=10_000,  # milliseconds: nothing hangs
-    suppress_health_check=[HealthCheck.too_slow],
-)
-
-ODD = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-3, 3),
-    st.sampled_from([10**400, -(10**18), 2**63, 2**31, 1e308, 1e-320]),
-    st.floats(),
-    st.text(max_size=8),
-    st.sampled_from(
-        ["", "cartpole", "lop", "os:system", "../..", "a\nb", "\x1b[2J", "\ud800", "é" * 999]
-    ),
-)
-JSON = st.recursive(
-    ODD, lambda x: st.lists(x, max_size=3) | st.dictionaries(st.text(max_size=5), x, max_size=3)
-)
-
-
-def holds(attempt: Callable[[], Any]) -> bool:
-    """Whether it succeeds; refusing is one line, and anything else fails the test."""
-    try:
-        attempt()
-    except SlacklineError as error:
-        if "\n" in str(error) or not str(error):
-            raise AssertionError(f"not one line: {error!r}") from error
-        return False
-    return True
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -203,3 +167,42 @@ def test_damage_to_files_with_checksums_is_noticed_or_changes_nothing(
             if name == "progress.jsonl":  # a log that was cut short is a shorter log
                 whole = whole[: len(found[0])]
             assert found == [whole]
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with two checkpoints, of environments outside JAX."""
+    run = RunFolder(tmp_path_factory.mktemp("checkpoints") / "run")
+    run.create(configure(sl.suite("cartpole"), "lop", seeds=(1,)))
+    for iteration in (1, 2):
+        state = {"x": np.full(3, iteration, np.float32)}
+        run.save_checkpoint(state, iteration, 0.5, environments={"z": state["x"], "left": ENDS})
+    return run.path
+
+
+ENDS = np.arange(4)
+
+
+@fuzzed
+@given(
+    st.sampled_from(["checkpoint.safetensors", "previous.safetensors"]),
+    DAMAGE,
+    st.sampled_from(["", "subspace.safetensors", "run.json"]),
+)
+def test_a_damaged_checkpoint_is_refused_or_gives_way_to_the_one_before(
+    checkpoints: Path, name: str, damage: list[tuple[str, float, bytes]], swapped: str
+) -> None:
+    """Also one that was swapped for a file of another run."""
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        shutil.copytree(checkpoints, out)
+        whole = (EARLIER / swapped if swapped else out / name).read_bytes()
+        (out / name).write_bytes(damaged(whole, damage))
+        found: list[Any] = []
+        like = {"x": np.zeros(3, np.float32)}
+        if holds(lambda: found.append(RunFolder(out).load_checkpoint(like))):
+            last = found[0]
+            assert last.iteration in ((2,) if name.startswith("previous") else (1, 2))
+            np.testing.assert_array_equal(last.state["x"], np.full(3, last.iteration))
+            np.testing.assert_array_equal(last.environments["z"], last.state["x"])
+            np.testing.assert_array_equal(last.environments["left"], ENDS)

@@ -16,7 +16,8 @@ import numpy as np
 from slackline.adapt.adapter import LARGEST, MAX_CANDIDATES, Adapter, Choice, State
 from slackline.adapt.catalogue import adapter_named
 from slackline.errors import SlacklineError, require_count, require_number
-from slackline.io.files import check_format, read_json, write_output
+from slackline.io.files import as_path, check_format, read_json, write_output
+from slackline.methods.latent import as_floats
 
 if TYPE_CHECKING:
     from slackline.subspace import Subspace
@@ -116,12 +117,12 @@ class AskTell:
             "asked": [[float(x) for x in z] for z in state.asked],
             "returns": [None if np.isnan(x) else float(x) for x in state.returns],
         }
-        return write_output(Path(path), json.dumps(values, indent=1, allow_nan=False) + "\n")
+        return write_output(as_path(path), json.dumps(values, indent=1, allow_nan=False) + "\n")
 
 
 def load_adapter(path: str | Path, line: Subspace) -> AskTell:
     """Go on where `adapter.save(path)` stopped, with the line that it was saved for."""
-    path = Path(path)
+    path = as_path(path)
     values = read_json(path)
     check_format(path, values.get("format"), values.get("schema"), expected=FORMAT, newest=SCHEMA)
     mine, saved = identity(line), values.get("line")
@@ -139,7 +140,7 @@ def load_adapter(path: str | Path, line: Subspace) -> AskTell:
         if len(values["asked"]) != len(returns) or len(returns) > values["budget"]:
             raise ValueError("more returns than asks, or more asks than its budget")
         asked = np.array([line.method.latent.parse(z) for z in asked], np.float32)
-    except (KeyError, TypeError, ValueError, SlacklineError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, SlacklineError) as error:
         raise SlacklineError(f"{path}: has an unusable state ({error})") from None
     size = line.method.latent.size
     found.state = State(
@@ -189,8 +190,7 @@ def _arrays(network: Any) -> Iterator[np.ndarray]:
 
 
 def _show(z: Any) -> str:
-    try:
-        array = np.asarray(z, np.float32)
-    except (TypeError, ValueError):
+    array = as_floats(z)
+    if array is None:
         return repr(z)
     return np.array2string(array, precision=4, separator=", ", threshold=8)

@@ -11,7 +11,7 @@ from slackline.adapt.grid import Grid
 from slackline.adapt.halving import Halving
 from slackline.adapt.nested import Nested
 from slackline.adapt.safe import Safe
-from slackline.errors import SlacklineError, require_count, unknown
+from slackline.errors import SlacklineError, require_count, require_name
 
 if TYPE_CHECKING:
     from slackline.methods.latent import Latent
@@ -54,7 +54,9 @@ def spending(
     """The adapter that is meant. `shots` and `episodes` are the paper's: without a name they mean
     its grid, whose budget is their product; what is left out of them is `usual`."""
     paper = budget is None or shots is not None or episodes is not None
-    name = name or (PAPER if paper else WITH_BUDGET)
+    if name is None:
+        name = PAPER if paper else WITH_BUDGET
+    require_name("adapter", name, ADAPTERS)
     if episodes is not None and (name != PAPER or budget is not None):
         raise SlacklineError(
             f"episodes is {episodes}, an option of the grid without a budget; "
@@ -76,8 +78,7 @@ def spending(
 
 def adapter_named(name: str, **options: Any) -> Adapter:
     """The adapter called `name`, with its options."""
-    if name not in ADAPTERS:
-        raise unknown("adapter", str(name), ADAPTERS)
+    require_name("adapter", name, ADAPTERS)
     kind: Any = ADAPTERS[name]
     known = [field.name for field in fields(kind)]
     for option in options:

@@ -216,6 +216,10 @@ def gymnasium(
     """
     if workers not in ("sync", "async"):
         raise SlacklineError(f"workers is {workers!r}; it must be sync or async")
+    if not isinstance(env, str) and not callable(env):
+        raise SlacklineError(
+            f"environment is {env!r}; it must be an id of Gymnasium's or a function that makes one"
+        )
     if isinstance(env, str):
         title, make = f"gym:{env}", maker(env)
     else:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import threading
 import time
 from collections.abc import Mapping
@@ -213,6 +214,8 @@ def decoded(text: str) -> Any:
         if not isinstance(plain, dict):
             return plain
         if "array" in plain:
+            if not re.fullmatch(r"[<>|=]?[biufc]\d{1,2}", plain["dtype"]):
+                raise ValueError("not a dtype that encoded() writes")
             raw = np.frombuffer(
                 base64.b64decode(plain["array"], validate=True), np.dtype(plain["dtype"])
             )

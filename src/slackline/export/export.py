@@ -12,7 +12,7 @@ import numpy as np
 
 from slackline.envs.api import action_to_json
 from slackline.errors import SlacklineError, imported
-from slackline.io.files import write_output
+from slackline.io.files import as_path, write_output
 from slackline.networks.impala import Network
 from slackline.subspace import Subspace
 
@@ -67,7 +67,7 @@ def export(
 
     `to` is "onnx" or "c"; left out, the path's ending says it.
     """
-    path = Path(path)
+    path = as_path(path)
     kind = _kind(path) if to is None else to
     if kind not in KINDS:
         raise SlacklineError(f"to is {to!r}; it must be {' or '.join(KINDS)}")

@@ -112,7 +112,7 @@ def one_of(default: str, choices: Callable[[], Iterable[str]]) -> Any:
 
     def rule(name: str, value: Any) -> None:
         known = list(choices())
-        if value not in known:
+        if not isinstance(value, str) or value not in known:
             raise SlacklineError(f"{name} is {value!r}; it must be {' or '.join(known)}")
 
     return _field(default, rule)

@@ -33,6 +33,18 @@ UNFOLLOWED = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 # Writing
 
 
+def as_path(path: Any, what: str = "path") -> Path:
+    """A path from whatever was given, if the system could have a file there."""
+    try:
+        os.fsencode(path)
+    except (TypeError, UnicodeEncodeError):
+        raise SlacklineError(f"{what} is {path!r}; it must be the name of a file") from None
+    found = Path(os.fsdecode(path))
+    if "\0" in str(found):
+        raise SlacklineError(f"{what} is {str(found)!r}; it must not hold a zero byte")
+    return found
+
+
 def write_atomic(path: Path, content: bytes, *, previous: Path | None = None) -> None:
     """Replace `path` by `content`, or leave it as it was; `previous` gets what it was."""
     insist_on_own_file(path)

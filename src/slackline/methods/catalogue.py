@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slackline.envs.api import Continuous, Spaces
-from slackline.errors import unknown
+from slackline.errors import require_name
 from slackline.methods.auxiliary import (
     Auxiliary,
     CosinePenalty,
@@ -54,6 +54,5 @@ HEADLINERS = (VIGOUR, FAN, "lop")
 
 def method(name: str, **options: Any) -> Method:
     """The method called `name`, with any of its options changed: `method("lop", beta=0.1)`."""
-    if name not in CATALOGUE:
-        raise unknown("method", name, CATALOGUE)
+    require_name("method", name, CATALOGUE)
     return CATALOGUE[name].with_options(**options)

@@ -81,11 +81,18 @@ def only_anchor(z: Array) -> Array:
     return namespace(z).ones((*z.shape[:-1], 1), np.float32)
 
 
+NO_NUMBERS = "cmMV"
+"""Kinds of arrays that NumPy would turn into floats all the same: complex numbers and times."""
+
+
 def as_floats(value: Any) -> np.ndarray | None:
     """Whatever was given as an array of numbers, or None if it is none."""
     try:
-        return np.asarray(value, np.float32)
-    except (TypeError, ValueError):
+        if np.asarray(value).dtype.kind in NO_NUMBERS:
+            return None
+        with np.errstate(over="ignore"):  # infinite then, which nobody takes
+            return np.asarray(value, np.float32)
+    except (TypeError, ValueError, OverflowError):
         return None
 
 

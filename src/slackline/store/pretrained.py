@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from slackline.errors import unknown
-from slackline.io.files import read_json
+from slackline.io.files import as_path, read_json
 
 PREFIX = "pretrained:"
 FOLDER = Path(__file__).parents[1] / "data" / "pretrained"
@@ -72,7 +72,7 @@ def is_pretrained(path: str | Path) -> bool:
 def located(path: str | Path) -> Path:
     """The run folder that `pretrained:NAME` stands for; any other path as it is."""
     if not is_pretrained(path):
-        return Path(path)
+        return as_path(path)
     name, known = str(path).removeprefix(PREFIX), pretrained()
     if name not in known:
         raise unknown("pretrained line", name, known)

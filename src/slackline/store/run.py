@@ -42,6 +42,7 @@ from slackline.io.decode import check, count, decode, part, several, table, text
 from slackline.io.files import (
     TEMPORARY,
     append,
+    as_path,
     check_format,
     has_checksum,
     read_regular,
@@ -292,7 +293,7 @@ class RunFolder:
     """Reads and writes one run."""
 
     def __init__(self, path: str | Path):
-        self.path = Path(path)
+        self.path = as_path(path)
 
     @property
     def run_file(self) -> Path:

@@ -11,6 +11,7 @@ import numpy as np
 from slackline.arrays import jnp, tree_map
 from slackline.envs.api import Continuous, Discrete
 from slackline.errors import SlacklineError
+from slackline.io.files import as_path
 from slackline.methods.catalogue import BASELINE, VIGOUR, method
 from slackline.methods.method import Method
 from slackline.methods.training_returns import TrainingReturns
@@ -98,7 +99,7 @@ class Subspace:
         """Write one safetensors file that `slackline.load` reads anywhere."""
         from slackline.subspace.files import save_subspaces
 
-        path = Path(path)
+        path = as_path(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         save_subspaces(path, [self])
         return path

@@ -20,6 +20,7 @@ from slackline.networks.impala import Network
 from slackline.networks.mlp import EPSILON, MLP, NormedMLP
 
 Picture = tuple[int, int, int]
+FLOAT = np.dtype(np.float32)
 Forward = Callable[[np.ndarray], np.ndarray]
 
 
@@ -44,7 +45,7 @@ class Policy:
         """What the network says: logits, or means before squashing."""
         if self._picture is not None:
             return self._forward(as_pictures(observation, self._picture))
-        x = np.asarray(observation, np.float32)
+        x = as_numbers(observation)
         if x.shape != self._shape:
             self._insist_on_batch(x)
         # The square of a number that is not finite is not finite either, and one product is much
@@ -86,6 +87,16 @@ class Policy:
             raise SlacklineError(
                 f"observation has shape {x.shape}; it must be ({size},) or (batch, {size})"
             )
+
+
+def as_numbers(observation: Any) -> np.ndarray:
+    """An observation in float32."""
+    try:
+        if getattr(observation, "dtype", FLOAT).kind not in "cmMV":  # complex numbers, and times
+            return np.asarray(observation, np.float32)
+    except (AttributeError, TypeError, ValueError, OverflowError):
+        pass
+    raise SlacklineError(f"observation is {observation!r}; it must be numbers")
 
 
 def show_action(action: Discrete | Continuous) -> str:

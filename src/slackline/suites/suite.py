@@ -14,7 +14,7 @@ import numpy as np
 
 from slackline.envs.api import Env, Params, Spaces
 from slackline.envs.host import HostEnv
-from slackline.errors import SlacklineError, unknown
+from slackline.errors import SlacklineError, require_name
 from slackline.io.decode import count
 from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import recommended
@@ -142,15 +142,13 @@ class Suite:
         """A method's hyper-parameters by name; "paper" are the suite's own."""
         paper = replace(self.hyper, **self.exceptions.get(method, {}))
         presets = {"paper": paper, **self.presets}
-        if name not in presets:
-            raise unknown(f"preset of {self.name}", name, presets)
+        require_name(f"preset of {self.name}", name, presets)
         return presets[name]
 
     def variation(self, name: str) -> Variation:
         """Look a variation up by name; "Train" is the training environment."""
         by_name = self._by_name()
-        if name not in by_name:
-            raise unknown(f"variation of {self.name}", name, by_name)
+        require_name(f"variation of {self.name}", name, by_name)
         return by_name[name]
 
     def _by_name(self) -> dict[str, Variation]:

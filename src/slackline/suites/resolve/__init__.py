@@ -31,6 +31,8 @@ Task = str | Suite | HostEnv | Callable[..., Any]
 def suite(name: str) -> Suite:
     """The suite called `name`, or that of a suite file (robot.toml) or of an environment of the
     user's own (see words.py), whose code is imported and called."""
+    if not isinstance(name, str):
+        raise SlacklineError(f"suite is {name!r}; it must be the name of one")
     if name.endswith(".toml"):
         return suite_file(Path(name))
     if is_own(name):
