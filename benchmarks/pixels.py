@@ -3,10 +3,10 @@
     taskset -c 0 python benchmarks/pixels.py [--quick] [--out FILE]
 
 Forward, and forward and backward, of IMPALA's network on FruitBot's pictures, by patch and by how
-many pictures at once; the same written the usual way (reduce_window for the maxima, gradients left
-to XLA), outside and inside of a loop, as training has it; and the two layouts of a picture. Best of
-several rounds that take turns. `taskset` keeps XLA to one core: that is what one seed has in
-training.
+many pictures at once, and of the strided network of `--preset quick`; IMPALA's written the usual
+way (reduce_window for the maxima, gradients left to XLA), outside and inside of a loop, as training
+has it; and the two layouts of a picture. Best of several rounds that take turns. `taskset` keeps
+XLA to one core: that is what one seed has in training.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from timing import keep, seconds
 
 from slackline.networks import impala
 from slackline.networks.impala import Impala, init_impala
-from slackline.suites.fruitbot import GAME, PAPER
+from slackline.networks.strided import Strided
+from slackline.suites.fruitbot import GAME, PAPER, QUICK
 
 SEEN = GAME.observation_shape
 LOOP = 4
@@ -32,18 +33,19 @@ LOOP = 4
 
 def flops(network: Impala, picture: tuple[int, ...]) -> int:
     """Multiplications and additions of one picture, forward."""
-    height, width = picture[0], picture[1]
-    colours = network.shared[0].entry.weight.shape[-2] / picture[2]
-    side = round(colours**0.5)
-    height, width, total = height // side, width // side, 0
+    side = network.patch(picture[2], extra=0)
+    height, width, total = picture[0] // side, picture[1] // side, 0
 
     def convolution(weight: jax.Array) -> int:
         return 2 * height * width * int(np.prod(weight.shape[1:]))
 
     for block in (*network.shared, network.last):
-        total += convolution(block.entry.weight)
+        small: list[Any] = [block]
+        if not isinstance(block, Strided):
+            total += convolution(block.entry.weight)
+            small = [c for pair in block.residual for c in pair]
         height, width = -(-height // 2), -(-width // 2)
-        total += sum(convolution(c.weight) for pair in block.residual for c in pair)
+        total += sum(convolution(c.weight) for c in small)
     return total + sum(2 * int(np.prod(layer.weight.shape[1:])) for layer in network.head.layers)
 
 
@@ -104,7 +106,24 @@ def contenders(sizes: list[int]) -> dict[str, tuple[Callable[[], Any], float]]:
                         compiled(looped, network, parts, usual=usual),
                         3 * LOOP * num * each,
                     )
-    return found | layouts() | products()
+    return found | strided(sizes) | layouts() | products()
+
+
+def strided(sizes: list[int]) -> dict[str, tuple[Callable[[], Any], float]]:
+    """The network of `--preset quick`."""
+    draw, found = np.random.default_rng(0), {}
+    widths = (*QUICK.hidden, GAME.action.num_actions + 1)  # type: ignore[union-attr]
+    shape = (QUICK.patch, QUICK.channels, widths)
+    network = init_impala(jax.random.key(0), SEEN, 0, *shape, kind=Strided)
+    each = flops(network, SEEN)
+    for num in sizes:
+        parts = jnp.asarray(draw.integers(0, 256, (LOOP, num, *SEEN)), jnp.uint8)
+        name = f"strided, {num} pictures"
+        forward = compiled(lambda n, x: n(x), network, parts[0])
+        found[f"{name}: forward"] = (forward, num * each)
+        both = compiled(looped, network, parts)
+        found[f"{name}: both ways in a loop"] = (both, 3 * LOOP * num * each)
+    return found
 
 
 def layouts() -> dict[str, tuple[Callable[[], Any], float]]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
@@ -14,12 +15,14 @@ import slackline as sl
 from slackline.cli import run
 from slackline.envs.host import HostParams, open_pool
 from slackline.methods.catalogue import CATALOGUE
-from slackline.networks.impala import Impala
+from slackline.networks.impala import Block, Impala
+from slackline.networks.strided import Strided
 from slackline.paper import paper_average, paper_score
-from slackline.suites.fruitbot import CPU, GAME, PAPER, SUITE
+from slackline.suites.fruitbot import CPU, GAME, PAPER, QUICK, SUITE
 from slackline.suites.suite import TRAIN
 
 TINY = replace(CPU, num_envs=4, num_steps=8, minibatches=2, channels=(4, 4, 4), patch=4)
+BLOCKS = {"residual": Block, "strided": Strided}
 
 
 def test_the_papers_rows_and_table() -> None:
@@ -78,15 +81,41 @@ def test_games_end_by_themselves_before_they_are_cut() -> None:
 
 
 @pytest.mark.usefixtures("procgen_games")
-def test_a_line_is_trained_saved_and_adapted(tmp_path: Path) -> None:
-    lines = sl.train_seeds("fruitbot", "lop", seeds=2, steps=64, hyper=TINY, out=tmp_path / "run")
-    policy = sl.load(tmp_path / "run", seed=1).policy
+@pytest.mark.parametrize("vision", BLOCKS)
+def test_a_line_is_trained_saved_and_adapted(vision: Any, tmp_path: Path) -> None:
+    hyper, out = replace(TINY, vision=vision), tmp_path / "run"
+    lines = sl.train_seeds("fruitbot", "lop", seeds=2, steps=64, hyper=hyper, out=out)
+    policy = sl.load(out, seed=1).policy
     assert isinstance(policy, Impala)
-    assert policy.last.entry.weight.shape[0] == 2
-    assert policy.shared[0].entry.weight.shape[0] == 1
+    for block, anchors in zip((*policy.shared, policy.last), (1, 1, 2), strict=True):
+        assert isinstance(block, BLOCKS[vision])
+        assert block.outputs == 4
+        assert {leaf.shape[0] for leaf in jax.tree.leaves(block)} == {anchors}
     found = lines[0].adapt("Levels200", shots=2, episodes=1, score_episodes=2)
     assert found.returns.shape == (2, 1)
     assert np.isfinite(found.scores).all()
+
+
+def test_the_quick_preset_costs_a_tenth() -> None:
+    """Multiplications of one picture, by the sizes alone."""
+
+    def products(channels: tuple[int, ...], patch: int, convolutions: int) -> int:
+        """Of blocks with so many 3 × 3 convolutions after the entry, which itself is computed at
+        every pixel if there are any, else at every second one."""
+        side, inputs, total = 64 // patch, 3 * patch**2, 0
+        for outputs in channels:
+            entry = side**2 if convolutions else (side // 2) ** 2
+            total += 9 * entry * inputs * outputs
+            side //= 2
+            total += convolutions * 9 * side**2 * outputs**2
+            inputs = outputs
+        return total
+
+    assert QUICK.vision == "strided"
+    assert (QUICK.channels, QUICK.patch) == (CPU.channels, CPU.patch)
+    quick, cpu = (products(CPU.channels, CPU.patch, num) for num in (0, 4))
+    assert quick == pytest.approx(cpu / 10, rel=0.1)
+    assert SUITE.preset("quick", "fan") is QUICK
 
 
 @pytest.mark.usefixtures("procgen_games")

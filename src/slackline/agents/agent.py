@@ -6,10 +6,10 @@ import abc
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, get_args
 
 from slackline.envs.api import Continuous, Discrete
-from slackline.io.decode import count, counts, flag, number
+from slackline.io.decode import count, counts, flag, number, one_of
 from slackline.methods.method import Method
 from slackline.networks.distributions import Distribution, distribution_of
 from slackline.networks.impala import Network
@@ -17,6 +17,8 @@ from slackline.types import Array
 
 WIDEST = 16_384
 """The most units, or channels, of a layer."""
+
+Vision = Literal["residual", "strided"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,9 @@ class NetworkConfig:
     """Pixels only: widths of the convolutional blocks; anchors share all but the last of them."""
     patch: int = count(1, high=64)
     """Pixels only: side of the squares of pixels that are merged into one (more channels)."""
+    vision: Vision = one_of("residual", lambda: get_args(Vision))  # noqa: RUF009
+    """Pixels only: IMPALA's residual blocks, or strided ones, a single convolution each, which cost
+    a tenth."""
 
 
 @dataclass(frozen=True)

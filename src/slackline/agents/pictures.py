@@ -8,13 +8,17 @@ from typing import Any
 import jax
 
 from slackline.agents.agent import Agent, NetworkConfig
-from slackline.networks.impala import Impala, Network, init_impala
+from slackline.networks.impala import Block, Impala, Network, init_impala
+from slackline.networks.strided import Strided
 from slackline.parallel.blocks import mean_of_parts
 from slackline.types import Array
 
 PICTURES = 32
 """Pictures whose gradient is computed together on a CPU: more of them, with all their layers, would
 not stay in its cache; see benchmarks/pixels.py."""
+
+BLOCKS: dict[str, type[Block] | type[Strided]] = {"residual": Block, "strided": Strided}
+"""By the setting `vision`."""
 
 
 class PictureAgent(Agent):
@@ -29,8 +33,9 @@ class PictureAgent(Agent):
         config: NetworkConfig,
         num_anchors: int = 1,
     ) -> Impala:
-        seen, widths = self.observation, (*hidden, num_outputs)
-        return init_impala(key, seen, extra, config.patch, config.channels, widths, num_anchors)
+        widths, kind = (*hidden, num_outputs), BLOCKS[config.vision]
+        seen, sizes = self.observation, (config.patch, config.channels, widths)
+        return init_impala(key, seen, extra, *sizes, num_anchors, kind)
 
     def init(
         self, policy_key: Array, critic_key: Array, config: NetworkConfig

@@ -9,6 +9,7 @@ and summed with the weights of each row's z.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from slackline.methods.conditioning import Concat
 from slackline.methods.latent import Bezier, Latent
 from slackline.networks.impala import WHITE, Block, Convolution, Impala
 from slackline.networks.mlp import EPSILON, MLP, Layer, NormedMLP
+from slackline.networks.strided import Strided
 
 OPSET, IR = 17, 8
 """Of 2022: anything that runs ONNX today reads them."""
@@ -154,7 +156,8 @@ def pictures(
         corners = graph.node("Unsqueeze", z, graph.constant([2, 3], np.int64))
         x = graph.node("Concat", x, graph.node("Add", zeros, corners), axis=1)
     for block in (*network.shared, network.last):
-        x, sides = residual_block(graph, block, x, sides, weights)
+        halve = strided_block if isinstance(block, Strided) else residual_block
+        x, sides = halve(graph, block, x, sides, weights)  # type: ignore[arg-type]
     x = graph.node("Transpose", graph.node("Relu", x), perm=[0, 2, 3, 1])
     return mlp(graph, network.head, graph.node("Flatten", x, axis=1), weights)
 
@@ -175,15 +178,31 @@ def residual_block(
     return x, sides
 
 
+def strided_block(
+    graph: Graph, block: Strided, x: str, sides: tuple[int, int], weights: str | None
+) -> tuple[str, tuple[int, int]]:
+    """A convolution at every second pixel, and ReLU; also the new height and width."""
+    around: Any = {"strides": [2, 2], "pads": [1, 1, *(side % 2 for side in sides)]}
+    sides = -(-sides[0] // 2), -(-sides[1] // 2)
+    return graph.node("Relu", convolution(graph, block, x, sides, weights, **around)), sides
+
+
 def convolution(
-    graph: Graph, layer: Convolution, x: str, sides: tuple[int, int], weights: str | None
+    graph: Graph,
+    layer: Convolution | Strided,
+    x: str,
+    sides: tuple[int, int],
+    weights: str | None,
+    pads: Sequence[int] = (1, 1, 1, 1),
+    strides: Sequence[int] = (1, 1),
 ) -> str:
-    """3 × 3, zeros around, of x (batch, in, H, W), the anchors combined by weights (batch, N)."""
+    """3 × 3, zeros around, of x (batch, in, H, W) to (batch, out, *sides), the anchors combined by
+    weights (batch, N)."""
     weight, bias = np.asarray(layer.weight), np.asarray(layer.bias)
     anchors, *_, fan_in, fan_out = weight.shape
     kernels = weight.transpose(0, 4, 3, 1, 2).reshape(anchors * fan_out, fan_in, 3, 3)
     given = (x, graph.constant(kernels), graph.constant(bias.reshape(-1)))
-    y = graph.node("Conv", *given, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
+    y = graph.node("Conv", *given, kernel_shape=[3, 3], pads=pads, strides=strides)
     if weights is None or anchors == 1:
         return y
     return combined(graph, y, weights, (anchors, fan_out, *sides))

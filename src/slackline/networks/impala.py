@@ -1,5 +1,7 @@
 """IMPALA's residual network for pictures, of which only the last block and the heads have anchors.
 
+Its blocks may also be those of `strided`, each a single convolution.
+
 Pictures are (..., H, W, C), uint8. A network may see further numbers beside the picture: they are
 constant planes of it. As in `mlp`, a convolution whose weights differ from row to row is one
 convolution with the anchors side by side and a weighted sum.
@@ -20,6 +22,7 @@ import numpy as np
 
 from slackline.arrays import jax, namespace
 from slackline.networks.mlp import MLP, Layer, combined, draw, from_the_last, init_mlp, mix, relu
+from slackline.networks.strided import Strided
 from slackline.types import Array
 
 WHITE = 255.0
@@ -60,18 +63,51 @@ class Block(NamedTuple):
             x = x + second(relu(first(relu(x), coefficients)), coefficients)
         return x
 
+    @property
+    def inputs(self) -> int:
+        """How many channels it sees."""
+        return self.entry.weight.shape[-2]
+
+    @property
+    def outputs(self) -> int:
+        """How many channels it has."""
+        return self.entry.bias.shape[-1]
+
     def fits(self, inputs: int) -> bool:
         """Whether its shapes fit each other and what it sees."""
-        outputs = self.entry.bias.shape[-1]
+        outputs = self.outputs
         inner = [convolution for pair in self.residual for convolution in pair]
         return self.entry.fits(inputs, outputs) and all(c.fits(outputs, outputs) for c in inner)
+
+    @staticmethod
+    def shapes(inputs: int, outputs: int) -> list[tuple[tuple[int, ...], int]]:
+        """(shape, fan-in) of everything in it."""
+        entry, other = (
+            [((3, 3, size, outputs), 9 * size), ((outputs,), 9 * size)]
+            for size in (inputs, outputs)
+        )
+        return entry + 2 * RESIDUALS * other
+
+    @classmethod
+    def of(cls, tensors: Iterator[Array]) -> Block:
+        """From its tensors, in the order of `shapes`."""
+
+        def convolution() -> Convolution:
+            return Convolution(next(tensors), next(tensors))
+
+        entry = convolution()
+        return cls(entry, tuple((convolution(), convolution()) for _ in range(RESIDUALS)))
+
+
+RESIDUALS = 2
+"""Pairs of convolutions in a block."""
 
 
 class Impala(NamedTuple):
     """Blocks that all anchors share, a last one and a head that each has its own of."""
 
-    shared: tuple[Block, ...]
-    last: Block
+    shared: tuple[Block | Strided, ...]
+    last: Block | Strided
     head: MLP
     planes: Array | None = None
     """Constant numbers (1, size) seen beside every picture; the rest of the network as well has a
@@ -124,7 +160,7 @@ class Impala(NamedTuple):
         for block in (*self.shared, self.last):
             if not block.fits(channels):
                 return False
-            channels, sides = block.entry.bias.shape[-1], [-(-side // 2) for side in sides]
+            channels, sides = block.outputs, [-(-side // 2) for side in sides]
         return self.head.layers[0].weight.shape[-2] == math.prod(sides) * channels
 
     def _outputs(self, picture: Array, planes: Array | None, coefficients: Array | None) -> Array:
@@ -145,8 +181,7 @@ class Impala(NamedTuple):
     @property
     def inputs(self) -> int:
         """How many channels its first convolution sees."""
-        first = self.shared[0] if self.shared else self.last
-        return first.entry.weight.shape[-2]
+        return (self.shared[0] if self.shared else self.last).inputs
 
 
 Network = MLP | Impala
@@ -214,10 +249,6 @@ def in_patches(picture: Array, channels: int) -> Array:
     return squares.swapaxes(2, 3).reshape(size, height // p, width // p, channels)
 
 
-RESIDUALS = 2
-"""Pairs of convolutions in a block."""
-
-
 def init_impala(
     key: Array,
     seen: tuple[int, ...],
@@ -226,33 +257,18 @@ def init_impala(
     channels: Sequence[int],
     widths: Sequence[int],
     num_anchors: int = 1,
+    kind: type[Block] | type[Strided] = Block,
 ) -> Impala:
     """Drawn as `init_mlp` draws; the anchors' own parts are independent of each other."""
     height, width, colours = seen
     sizes = list(pairwise((colours * patch**2 + extra, *channels)))
     shared_key, last_key, head_key = jax.random.split(key, 3)
     *shared, (inputs, outputs) = sizes
-    blocks = blocks_of(draw(shared_key, [s for pair in shared for s in block_shapes(*pair)], 1))
-    last = next(blocks_of(draw(last_key, block_shapes(inputs, outputs), num_anchors)))
+    tensors = iter(draw(shared_key, [s for pair in shared for s in kind.shapes(*pair)], 1))
+    blocks = tuple(kind.of(tensors) for _ in shared)
+    last = kind.of(iter(draw(last_key, kind.shapes(inputs, outputs), num_anchors)))
     sides = [side // patch for side in (height, width)]
     for _ in channels:
         sides = [-(-side // 2) for side in sides]
     head = init_mlp(head_key, (math.prod(sides) * outputs, *widths), num_anchors)
-    return Impala(tuple(blocks), last, head)
-
-
-def block_shapes(inputs: int, outputs: int) -> list[tuple[tuple[int, ...], int]]:
-    """(shape, fan-in) of everything in a block."""
-    entry, other = (
-        [((3, 3, size, outputs), 9 * size), ((outputs,), 9 * size)] for size in (inputs, outputs)
-    )
-    return entry + 2 * RESIDUALS * other
-
-
-def blocks_of(numbers: Sequence[Array]) -> Iterator[Block]:
-    """Blocks from their tensors, in the order of `block_shapes`."""
-    halves = iter(numbers)
-    convolutions = map(Convolution._make, zip(halves, halves, strict=True))
-    for entry in convolutions:
-        pairs = ((next(convolutions), next(convolutions)) for _ in range(RESIDUALS))
-        yield Block(entry, tuple(pairs))
+    return Impala(blocks, last, head)

@@ -6,6 +6,7 @@ policy.layers.I.weight, .bias            an MLP, layer by layer; `critic` has th
 policy.shared.I.entry.weight, .bias      pictures: the blocks that anchors share
 policy.shared.I.residual.J.K.weight ...  their residual pairs
 policy.last.entry.weight ...             the last block, of which each anchor has its own
+policy.last.strided.weight, .bias        instead of an entry and pairs: a strided block
 policy.head.layers.I.weight ...          the layers after it
 normaliser.mean, .std                    what observations were normalised by
 
@@ -32,6 +33,7 @@ from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import RESIDUALS, Block, Convolution, Impala
 from slackline.networks.mlp import MLP, Layer, NormedMLP
 from slackline.networks.normaliser import Normaliser
+from slackline.networks.strided import Strided
 from slackline.subspace.artefact import Subspace
 
 FORMAT = "slackline-subspace"
@@ -91,14 +93,17 @@ def _mlp_named(name: str, network: MLP) -> Named:
         yield f"{name}.layers.{i}.bias", layer.bias
 
 
-def _block_named(name: str, block: Block) -> Named:
+def _block_named(name: str, block: Block | Strided) -> Named:
+    if isinstance(block, Strided):
+        yield from _convolution_named(f"{name}.strided", block)
+        return
     yield from _convolution_named(f"{name}.entry", block.entry)
     for i, pair in enumerate(block.residual):
         for j, convolution in enumerate(pair):
             yield from _convolution_named(f"{name}.residual.{i}.{j}", convolution)
 
 
-def _convolution_named(name: str, convolution: Convolution) -> Named:
+def _convolution_named(name: str, convolution: Convolution | Strided) -> Named:
     yield f"{name}.weight", convolution.weight
     yield f"{name}.bias", convolution.bias
 
@@ -206,12 +211,16 @@ def _impala(tensors: _Tensors) -> Impala:
     def convolution(name: str) -> Convolution:
         return Convolution(tensors.take(f"{name}.weight"), tensors.take(f"{name}.bias"))
 
-    def block(name: str) -> Block:
+    def block(name: str) -> Block | Strided:
+        if tensors.has(f"{name}.strided."):
+            return Strided(*convolution(f"{name}.strided"))
         pairs = [[f"{name}.residual.{i}.{j}" for j in range(2)] for i in range(RESIDUALS)]
         residual = tuple((convolution(a), convolution(b)) for a, b in pairs)
         return Block(convolution(f"{name}.entry"), residual)
 
-    num_shared = tensors.count("policy.shared", ".entry.weight")
+    num_shared = sum(
+        tensors.count("policy.shared", f".{kind}.weight") for kind in ("entry", "strided")
+    )
     shared = tuple(block(f"policy.shared.{i}") for i in range(num_shared))
     return Impala(shared, block("policy.last"), _mlp(tensors, "policy.head"))
 
