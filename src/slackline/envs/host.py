@@ -334,7 +334,8 @@ class WatchedPool(Pool):
                 f"{self.name}: {when} returned observations of shape {seen.shape}, "
                 f"not {self._shape}"
             )
-        if not np.isfinite(seen).all():
+        # Bytes are finite, and looking at each of a picture's takes longer than the game itself.
+        if self._kind is np.float32 and not np.isfinite(seen).all():
             flat = seen.reshape(self.num_envs, -1)
             i, entry = np.argwhere(~np.isfinite(flat))[0].tolist()
             raise EnvironmentFailed(
