@@ -88,11 +88,20 @@ def test_what_counts_as_a_picture(space: Any, picture: tuple[int, ...] | None) -
 
 
 @pytest.mark.parametrize(
-    ("name", "patch"), [("single", 1), ("single", 2), ("lop", 1), ("lop", 2), ("diayn_r", 1)]
+    ("name", "patch", "vision"),
+    [
+        ("single", 1, "residual"),
+        ("single", 2, "residual"),
+        ("lop", 1, "residual"),
+        ("lop", 2, "residual"),
+        ("lop", 2, "strided"),
+        ("diayn_r", 1, "residual"),
+        ("diayn_r", 2, "strided"),
+    ],
 )
-def test_every_policy_learns_to_see(name: str, patch: int, tmp_path: Path) -> None:
+def test_every_policy_learns_to_see(name: str, patch: int, vision: Any, tmp_path: Path) -> None:
     options = {"skills": 2, "beta": 0.01} if name == "diayn_r" else {}
-    hyper = replace(SMALL, patch=patch)
+    hyper = replace(SMALL, patch=patch, vision=vision)
     line = sl.train(lamp(), name, steps=6_000, hyper=hyper, out=tmp_path / "run", **options)
     assert isinstance(line.policy, Impala)
     loaded = sl.load(tmp_path / "run")

@@ -74,11 +74,11 @@ def test_windows_literal() -> None:
 def test_only_the_last_block_and_the_head_have_anchors() -> None:
     found = network(patch=2, num_anchors=3)
     assert [block.weight.shape for block in (*found.shared, found.last)] == [  # type: ignore[union-attr]
-        (1, 3, 3, 12, 4),
+        (1, 1, 1, 12, 4),
         (1, 3, 3, 4, 6),
         (3, 3, 3, 6, 5),
     ]
-    assert found.head.layers[0].weight.shape == (3, 2 * 1 * 5, 7)
+    assert found.head.layers[0].weight.shape == (3, 3 * 2 * 5, 7)  # of 10 × 6, 5 × 3, 3 × 2
     assert {leaf.shape[0] for leaf in jax.tree.leaves(found.anchored)} == {3}
     assert found.fits(SEEN, extra=0)
     assert not found.fits((20, 28, 3), extra=0)

@@ -96,25 +96,16 @@ def test_a_line_is_trained_saved_and_adapted(vision: Any, tmp_path: Path) -> Non
     assert np.isfinite(found.scores).all()
 
 
-def test_the_quick_preset_costs_a_tenth() -> None:
-    """Multiplications of one picture, by the sizes alone."""
-
-    def products(channels: tuple[int, ...], patch: int, convolutions: int) -> int:
-        """Of blocks with so many 3 × 3 convolutions after the entry, which itself is computed at
-        every pixel if there are any, else at every second one."""
-        side, inputs, total = 64 // patch, 3 * patch**2, 0
-        for outputs in channels:
-            entry = side**2 if convolutions else (side // 2) ** 2
-            total += 9 * entry * inputs * outputs
-            side //= 2
-            total += convolutions * 9 * side**2 * outputs**2
-            inputs = outputs
-        return total
-
+def test_the_quick_preset_costs_a_fourteenth() -> None:
+    """Multiplications of the convolutions for one picture, by the sizes alone."""
+    first, second, third = CPU.channels
+    residual = 9 * 32**2 * 12 * first + 4 * 9 * 16**2 * first**2
+    residual += 9 * 16**2 * first * second + 4 * 9 * 8**2 * second**2
+    residual += 9 * 8**2 * second * third + 4 * 9 * 4**2 * third**2
+    strided = 16**2 * 48 * first + 9 * 8**2 * first * second + 9 * 4**2 * second * third
+    assert (CPU.patch, QUICK.patch, QUICK.channels) == (2, 4, CPU.channels)
     assert QUICK.vision == "strided"
-    assert (QUICK.channels, QUICK.patch) == (CPU.channels, CPU.patch)
-    quick, cpu = (products(CPU.channels, CPU.patch, num) for num in (0, 4))
-    assert quick == pytest.approx(cpu / 10, rel=0.1)
+    assert strided == pytest.approx(residual / 14, rel=0.02)
     assert SUITE.preset("quick", "fan") is QUICK
 
 

@@ -181,9 +181,11 @@ def residual_block(
 def strided_block(
     graph: Graph, block: Strided, x: str, sides: tuple[int, int], weights: str | None
 ) -> tuple[str, tuple[int, int]]:
-    """A convolution at every second pixel, and ReLU; also the new height and width."""
-    around: Any = {"strides": [2, 2], "pads": [1, 1, *(side % 2 for side in sides)]}
-    sides = -(-sides[0] // 2), -(-sides[1] // 2)
+    """A convolution, mostly at every second pixel, and ReLU; also the new height and width."""
+    around: Any = {"strides": [1, 1], "pads": [0, 0, 0, 0]}
+    if block.halves:
+        around = {"strides": [2, 2], "pads": [1, 1, *(side % 2 for side in sides)]}
+        sides = -(-sides[0] // 2), -(-sides[1] // 2)
     return graph.node("Relu", convolution(graph, block, x, sides, weights, **around)), sides
 
 
@@ -196,13 +198,13 @@ def convolution(
     pads: Sequence[int] = (1, 1, 1, 1),
     strides: Sequence[int] = (1, 1),
 ) -> str:
-    """3 × 3, zeros around, of x (batch, in, H, W) to (batch, out, *sides), the anchors combined by
+    """With zeros around, of x (batch, in, H, W) to (batch, out, *sides), the anchors combined by
     weights (batch, N)."""
     weight, bias = np.asarray(layer.weight), np.asarray(layer.bias)
-    anchors, *_, fan_in, fan_out = weight.shape
-    kernels = weight.transpose(0, 4, 3, 1, 2).reshape(anchors * fan_out, fan_in, 3, 3)
+    anchors, *square, fan_in, fan_out = weight.shape
+    kernels = weight.transpose(0, 4, 3, 1, 2).reshape(anchors * fan_out, fan_in, *square)
     given = (x, graph.constant(kernels), graph.constant(bias.reshape(-1)))
-    y = graph.node("Conv", *given, kernel_shape=[3, 3], pads=pads, strides=strides)
+    y = graph.node("Conv", *given, kernel_shape=square, pads=pads, strides=strides)
     if weights is None or anchors == 1:
         return y
     return combined(graph, y, weights, (anchors, fan_out, *sides))

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -79,8 +79,17 @@ class Block(NamedTuple):
         inner = [convolution for pair in self.residual for convolution in pair]
         return self.entry.fits(inputs, outputs) and all(c.fits(outputs, outputs) for c in inner)
 
+    @property
+    def halves(self) -> bool:
+        """Whether height and width are halved, and rounded up."""
+        return True
+
     @staticmethod
-    def shapes(inputs: int, outputs: int) -> list[tuple[tuple[int, ...], int]]:
+    def shapes(
+        inputs: int,
+        outputs: int,
+        first: bool,  # noqa: ARG004 (for the other kind)
+    ) -> list[tuple[tuple[int, ...], int]]:
         """(shape, fan-in) of everything in it."""
         entry, other = (
             [((3, 3, size, outputs), 9 * size), ((outputs,), 9 * size)]
@@ -160,7 +169,8 @@ class Impala(NamedTuple):
         for block in (*self.shared, self.last):
             if not block.fits(channels):
                 return False
-            channels, sides = block.outputs, [-(-side // 2) for side in sides]
+            channels = block.outputs
+            sides = [-(-side // 2) for side in sides] if block.halves else sides
         return self.head.layers[0].weight.shape[-2] == math.prod(sides) * channels
 
     def _outputs(self, picture: Array, planes: Array | None, coefficients: Array | None) -> Array:
@@ -262,13 +272,13 @@ def init_impala(
     """Drawn as `init_mlp` draws; the anchors' own parts are independent of each other."""
     height, width, colours = seen
     sizes = list(pairwise((colours * patch**2 + extra, *channels)))
+    *shared, last = [kind.shapes(*size, first=i == 0) for i, size in enumerate(sizes)]
     shared_key, last_key, head_key = jax.random.split(key, 3)
-    *shared, (inputs, outputs) = sizes
-    tensors = iter(draw(shared_key, [s for pair in shared for s in kind.shapes(*pair)], 1))
-    blocks = tuple(kind.of(tensors) for _ in shared)
-    last = kind.of(iter(draw(last_key, kind.shapes(inputs, outputs), num_anchors)))
+    tensors = iter(draw(shared_key, list(chain(*shared)), 1))
+    blocks = [kind.of(tensors) for _ in shared]
+    blocks.append(kind.of(iter(draw(last_key, last, num_anchors))))
     sides = [side // patch for side in (height, width)]
-    for _ in channels:
+    for _ in (block for block in blocks if block.halves):
         sides = [-(-side // 2) for side in sides]
-    head = init_mlp(head_key, (math.prod(sides) * outputs, *widths), num_anchors)
-    return Impala(blocks, last, head)
+    head = init_mlp(head_key, (math.prod(sides) * channels[-1], *widths), num_anchors)
+    return Impala(tuple(blocks[:-1]), blocks[-1], head)
