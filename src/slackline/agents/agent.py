@@ -45,7 +45,7 @@ class NetworkConfig:
     """Pixels only: widths of the convolutional blocks; anchors share all but the last of them."""
     patch: int = count(1, high=64)
     """Pixels only: side of the squares of pixels that are merged into one (more channels)."""
-    vision: Vision = one_of("residual", lambda: get_args(Vision))  # noqa: RUF009
+    vision: Vision = one_of("residual", lambda: get_args(Vision))
     """Pixels only: IMPALA's residual blocks, or strided ones, a single convolution each, which cost
     about a tenth. The first of these does not halve the size: patch 4 suits it."""
 

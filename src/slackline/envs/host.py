@@ -334,7 +334,7 @@ class WatchedPool(Pool):
                 f"{self.name}: {when} returned observations of shape {seen.shape}, "
                 f"not {self._shape}"
             )
-        # Bytes are finite, and looking at each of a picture's takes longer than the game itself.
+        # Bytes are always finite, and NumPy would make a float of each to look.
         if self._kind is np.float32 and not np.isfinite(seen).all():
             flat = seen.reshape(self.num_envs, -1)
             i, entry = np.argwhere(~np.isfinite(flat))[0].tolist()
