@@ -93,7 +93,7 @@ def test_the_guides_example(
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = guide.split("## Add an analysis\n")[1].split("\n## ")[0]
     names: dict[str, Any] = {}
-    exec(blocks(section, "python")[0], names)
+    exec(compile(blocks(section, "python")[0], "guide", "exec", dont_inherit=True), names)
     monkeypatch.setitem(sl.ANALYSES, "seeds", names["Seeds"])
     said = told(capsys, "analyse", "seeds", "runs/line", "runs/single", "--json")
     assert list(json.loads(said).values()) == [3, 3]
