@@ -47,8 +47,10 @@ class Sweep(Analysis):
     change: str
     """What to turn: a number of the suite's (gravity, friction, length, …; a wrong name lists
     them), or an option that your environment is made with."""
-    start: float
-    stop: float
+    start: float = number()
+    """The first value."""
+    stop: float = number()
+    """The last value."""
     points: int = count(15, low=2, high=1000)
     """How many values, evenly from --from to --to."""
     absolute: bool = False
