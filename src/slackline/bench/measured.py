@@ -61,6 +61,14 @@ class Measured:
         halves = split_halves(self.tried)
         return self.changed if halves is not None and self.tried.shape[2] == 1 else halves
 
+    @property
+    def by_selection(self) -> np.ndarray:
+        """(S, V): the mean of the chosen candidate's own selection episodes, as the paper scores.
+
+        Biased upwards, since the best of several noisy means was chosen by that very number.
+        """
+        return self.tried.mean(axis=-1).max(axis=-1)
+
     def of_rows(self, rows: Sequence[int]) -> Measured:
         """The same of some seeds only."""
         picked = (

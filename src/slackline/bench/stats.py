@@ -53,32 +53,43 @@ def summarise(values: np.ndarray) -> Summary:
 
 def iqm(matrix: np.ndarray) -> float:
     """Interquartile mean: the mean of the middle half of all runs × tasks, fractions included."""
-    values = np.sort(matrix, axis=None)
+    return float(iqm_of_rows(matrix.reshape(1, -1))[0])
+
+
+def iqm_of_rows(values: np.ndarray) -> np.ndarray:
+    """The interquartile mean of each row of (R, n): (R,)."""
+    size = values.shape[-1]
     # Weight of each sorted value inside the middle half; the cut values count by their fraction.
-    edges = np.arange(len(values) + 1) / len(values)
+    edges = np.arange(size + 1) / size
     weights = np.clip(np.minimum(edges[1:], 0.75) - np.maximum(edges[:-1], 0.25), 0.0, None)
-    return float(np.sum(weights * values) / np.sum(weights))
+    return np.sum(weights * np.sort(values, axis=-1), axis=-1) / np.sum(weights)
+
+
+Bounds = tuple[float, float]
+"""The least and the greatest return that is possible."""
+UNBOUNDED = (-np.inf, np.inf)
 
 
 def iqm_interval(
-    matrix: np.ndarray, *, resamples: int = 2000, seed: int = 0
+    matrix: np.ndarray, *, resamples: int = 2000, seed: int = 0, bounds: Bounds = UNBOUNDED
 ) -> tuple[float, float]:
     """95 % interval of the IQM by its bootstrapped standard error, resampling whole seeds.
 
     A seed's policy plays all variations, so that its scores rise and fall together; resampling
     them apart, as for tasks that are each trained on, would make the interval too narrow. So would
     percentiles of the bootstrap where seeds are few, hence Student's t, and n − 1 for n. Unknown
-    (NaN) for a single seed.
+    (NaN) for a single seed. What lies beyond `bounds` is cut off: the IQM cannot be there.
     """
     num_seeds = len(matrix)
     if num_seeds < 2:
         return np.nan, np.nan
     generator = np.random.default_rng(seed)
     picks = generator.integers(num_seeds, size=(resamples, num_seeds))
-    error = np.std([iqm(matrix[chosen]) for chosen in picks], ddof=1)
+    error = np.std(iqm_of_rows(matrix[picks].reshape(resamples, -1)), ddof=1)
     half = stdtrit(num_seeds - 1, 0.975) * error * np.sqrt(num_seeds / (num_seeds - 1))
     middle = iqm(matrix)
-    return float(middle - half), float(middle + half)
+    low, high = np.clip([middle - half, middle + half], *bounds)
+    return float(low), float(high)
 
 
 class Estimate(NamedTuple):

@@ -13,6 +13,7 @@ SUITE = Suite(
     title="Acrobot",
     env=Acrobot(),
     horizon=500,
+    bounds=(-500.0, 0.0),
     variations=(
         setting("Heavy", mass=1.5),
         setting("HighInertia", inertia=1.5),

@@ -9,6 +9,7 @@ SUITE = Suite(
     title="CartPole",
     env=CartPole(),
     horizon=200,
+    bounds=(0.0, 200.0),
     variations=(
         setting("HeavyPole", pole_mass=1.0),
         setting("LightPole", pole_mass=0.001),

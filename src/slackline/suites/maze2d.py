@@ -4,6 +4,7 @@ The paper shows its test mazes only as small pictures; these are ours, in its sp
 walks straight down is stuck in all but the first. A new maze is a new drawing.
 """
 
+import math
 from dataclasses import replace
 
 from slackline.envs.maze import Maze, parse_maze
@@ -143,6 +144,7 @@ SUITE = Suite(
     title="Maze2d",
     env=Maze(),
     horizon=100,
+    bounds=(-math.inf, 0.0),
     variations=tuple(
         drawn(f"Maze{i}", words, drawing) for i, (words, drawing) in enumerate(DRAWINGS.items(), 1)
     ),

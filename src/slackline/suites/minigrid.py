@@ -47,6 +47,7 @@ SUITE = Suite(
     env=MultiRoom(),
     horizon=120,  # six rooms, the most a maze may have; every maze brings its own, shorter limit
     # Training has the two rooms of seed 0. All seeds were chosen before anything was trained.
+    bounds=(0.0, 1.0),
     variations=(*map(two_rooms, (1, 2, 3)), *map(four_rooms, (1, 2, 3))),
     hyper=PAPER,
     # The paper does not say how long it trains. On the training maze Single and LoP gain nothing

@@ -1,5 +1,7 @@
 """Pendulum with other rods (Packer & Gao's variations), five discrete torques."""
 
+import math
+
 from slackline.envs.pendulum import Pendulum
 from slackline.learn.hyper import Hyper
 from slackline.suites.suite import Protocol, Suite, setting
@@ -15,6 +17,7 @@ SUITE = Suite(
     title="Pendulum",
     env=Pendulum(torques=(-1.0, -0.5, 0.0, 0.5, 1.0)),
     horizon=200,
+    bounds=(-math.inf, 0.0),
     variations=VARIATIONS,
     hyper=Hyper(
         algorithm="a2c",

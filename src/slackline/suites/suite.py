@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -106,6 +107,8 @@ class Suite:
     enough for the cache."""
     extras: tuple[Variation, ...] = ()
     """Further variations, found by name but not part of tables and averages."""
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    """The least and the greatest return that an episode can have, as far as they are known."""
 
     @property
     def jax_env(self) -> Env:
