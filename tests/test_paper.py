@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 
 from slackline.methods.catalogue import method
-from slackline.paper import paper_average, paper_ratio, paper_score
+from slackline.paper import (
+    paper_accuracy,
+    paper_average,
+    paper_ratio,
+    paper_score,
+    paper_train,
+    printed_betas,
+    printed_methods,
+    printed_shots,
+)
 from slackline.suites.resolve import suite
 
 
@@ -38,8 +47,31 @@ def test_a_beta_that_the_paper_has_not_has_no_number() -> None:
     line = method("lop", beta=0.3)
     assert paper_score("maze2d", line, "Maze2", 10) is None
     assert paper_average("maze2d", line, 10) is None, "not the summary's, which is of another β"
-    assert paper_score("cartpole", line, "LongPole", 10) == (56.1, 72.2), "not printed by β"
-    assert paper_average("cartpole", line, 10) == 149.9
+    assert paper_score("cartpole", line, "LongPole", 10) is None, "the paper's is of β = 1"
+    assert paper_average("cartpole", line, 10) is None
+    assert paper_score("cartpole", method("lop"), "LongPole", 10) == (56.1, 72.2)
+
+
+def test_where_the_paper_does_not_say_which_beta_any_is_shown() -> None:
+    skills = method("diayn_r", beta=0.01)
+    assert paper_score("fruitbot", skills, "Levels100", 10) == (12.1, 5.2)
+    assert paper_score("halfcheetah", method("lc", beta=1.0), "BigFeet", 10) is None
+    assert paper_score("halfcheetah", method("lc", beta=10.0), "BigFeet", 10) == (8340, 888)
+
+
+def test_what_the_paper_prints() -> None:
+    assert printed_betas("ant", "lc") == [0.1, 1.0, 10.0]
+    assert printed_betas("maze2d", "lop") == [0.01, 0.1, 1.0]
+    assert printed_betas("cartpole", "lop") == printed_betas("gym:X-v0", "lop") == []
+    assert printed_shots("ant") == [5, 10, 20]
+    assert printed_shots("halfcheetah-mujoco") == []
+    assert "ensemble" in printed_methods("halfcheetah", 5) - printed_methods("halfcheetah", 10)
+    assert printed_methods("ant", 20) == {"single", "lop", "diayn_r", "lc"}
+    assert paper_train("ant", method("diayn_r", beta=10.0)) == 4430
+    assert paper_train("ant", method("lop", beta=0.3)) is None
+    assert paper_train("halfcheetah", method("lop")) is None
+    assert paper_accuracy("halfcheetah", "diayn_r", 5) == {"train": 1.0, "test": 1.0}
+    assert paper_accuracy("halfcheetah", "lc", 5) is None
 
 
 def test_averages() -> None:

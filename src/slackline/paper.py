@@ -35,11 +35,49 @@ def _tables() -> dict[str, Any]:
 def paper_score(suite: str, method: Method, variation: str, shots: int) -> PaperScore | None:
     """The paper's (mean, std) over its seeds, or None where it has no such cell.
 
-    Where it prints a method once for every β (Maze2d, Ant), the cell is the one of `method`'s β.
+    It is always of the run's own β: where the paper prints a method once for every β (Maze2d, Ant),
+    the cell of `method`'s, elsewhere its cell if that is the β it used.
     """
     cells = _rows(suite, shots).get(variation, {})
-    cell = cells.get(method.name) or cells.get(_at_beta(method))
+    cell = cells.get(_at_beta(method)) or (_of_its_beta(suite, method) and cells.get(method.name))
     return PaperScore(cell["mean"], cell["std"]) if cell else None
+
+
+def printed_betas(suite: str, method: str) -> list[float]:
+    """The β's for which the paper prints a method on a suite, those of one column each."""
+    rows = _tables().get(_printed(suite), {}).values()
+    columns = {column for cells in rows for row in cells.values() for column in row}
+    prefix = f"{method},beta="
+    return sorted(float(c.removeprefix(prefix)) for c in columns if c.startswith(prefix))
+
+
+def printed_shots(suite: str) -> list[int]:
+    """The K's of the paper's tables of a suite."""
+    return [int(name.removeprefix("K=")) for name in _tables().get(_printed(suite), {})]
+
+
+def printed_methods(suite: str, shots: int) -> set[str]:
+    """The names of the methods that the paper has on a suite at K."""
+    columns = {column for cells in _rows(suite, shots).values() for column in cells}
+    return {column.partition(",")[0] for column in columns}
+
+
+def paper_train(suite: str, method: Method) -> float | None:
+    """The paper's return on the training environment: of the Ant, by β."""
+    beta = f"{method.options.get('beta', 1.0):g}"
+    return _tables().get(f"{suite}_train_return", {}).get(method.name, {}).get(beta)
+
+
+def paper_accuracy(suite: str, method: str, shots: int) -> dict[str, float] | None:
+    """How often a discriminator told the paper's policies apart, {"train": share, "test": share}:
+    of HalfCheetah with K = 5."""
+    return _tables().get(f"discriminator_accuracy_K={shots}_{suite}", {}).get(method)
+
+
+def _of_its_beta(suite: str, method: Method) -> bool:
+    """Whether the β of the paper's only column is the method's; where it does not say, any is."""
+    used = _tables()["beta"].get(_printed(suite), {}).get(method.name)
+    return used is None or method.options.get("beta") == used
 
 
 def paper_average(suite: str, method: Method, shots: int) -> float | None:
@@ -50,9 +88,14 @@ def paper_average(suite: str, method: Method, shots: int) -> float | None:
     """
     summary = _tables().get(f"summary_K={shots}", {}).get(method.name, {}).get(_printed(suite))
     if summary is not None and not _printed_by_beta(suite, method, shots):
-        return summary
+        return summary if _of_its_beta(suite, method) else None
     average = _average_of_cells(suite, method, shots)
     return None if average is None else round(average, 0 if abs(average) >= 1000 else 2)
+
+
+def paper_summary(suite: str, method: str) -> float | None:
+    """What the paper's first table prints (K = 10); of DIAYN+R and Lc that is some β of several."""
+    return _tables()["summary_K=10"].get(method, {}).get(suite)
 
 
 def paper_ratio(suite: str, method: Method, shots: int) -> float | None:
