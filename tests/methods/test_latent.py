@@ -273,3 +273,17 @@ def test_corners_come_first() -> None:
     np.testing.assert_array_equal(found[4:7], [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5], [0.0, 0.5, 0.5]])
     np.testing.assert_array_equal(found[7:], Simplex(3, spread="even").candidates(2))
     np.testing.assert_array_equal(Simplex(3, spread="corners").candidates(2), found[:2])
+
+
+def test_each_seed_draws_its_own_candidates() -> None:
+    """Where they are draws; grids are the same for all."""
+    latent = Simplex(3)
+    np.testing.assert_array_equal(latent.drawn_by(0).candidates(5), latent.candidates(5))
+    one, other = (latent.drawn_by(seed).candidates(5) for seed in (1, 2))
+    assert not (one == other).any()
+    np.testing.assert_array_equal(latent.drawn_by(1).candidates(5), one)
+    np.testing.assert_allclose(one.sum(axis=-1), 1.0, rtol=1e-6)
+    every = np.concatenate([latent.drawn_by(seed).candidates(20) for seed in range(200)])
+    np.testing.assert_allclose(every.mean(axis=0), 1 / 3, atol=0.02)
+    for same in (Simplex(2), Simplex(3, spread="even"), Bezier(3), Members(4)):
+        assert same.drawn_by(7) is same

@@ -35,7 +35,9 @@ class AskTell:
     def __init__(self, adapter: Adapter, line: Subspace, budget: int):
         require_count("budget", budget, high=MAX_CANDIDATES)
         self.adapter, self.line = adapter, line
-        self.state: State = adapter.init(line.method.latent, budget, line.training)
+        self.state: State = adapter.init(
+            line.method.latent.drawn_by(line.seed), budget, line.training
+        )
 
     def __repr__(self) -> str:
         done = int(self.state.told.sum())

@@ -100,7 +100,7 @@ class KShot(NamedTuple):
     """The paper's grid, tried by many seeds on many variations."""
 
     candidates: np.ndarray
-    """(K, size)"""
+    """(K, size), or (S, K, size) where each seed draws its own."""
     returns: np.ndarray
     """Selection returns, (S, V, K, M)."""
     chosen: np.ndarray
@@ -137,13 +137,13 @@ def adapt_many(
     """Adapt every seed to every variation by the paper's grid. The variations are those of `suite`:
     by default the one the subspaces were trained on."""
     Adapting(shots, episodes, score_episodes)
-    candidates = subspaces[0].method.latent.candidates(shots)
-    budget = len(candidates) * episodes
-    found = adapt_by(
-        Grid(len(candidates)), budget, subspaces, variations, score_episodes, suite=suite
-    )
-    returns = found.returns.reshape(*found.returns.shape[:2], len(candidates), episodes)
-    same = (candidates == found.z[:, :, None]).all(axis=-1)
+    latents = [s.method.latent.drawn_by(s.seed) for s in subspaces]
+    drawn = np.stack([latent.candidates(shots) for latent in latents])
+    num = drawn.shape[1]
+    found = adapt_by(Grid(num), num * episodes, subspaces, variations, score_episodes, suite=suite)
+    returns = found.returns.reshape(*found.returns.shape[:2], num, episodes)
+    same = (drawn[:, None] == found.z[:, :, None]).all(axis=-1)
+    candidates = drawn[0] if latents[0] is subspaces[0].method.latent else drawn
     return KShot(candidates, returns, same.argmax(axis=-1), found.scores)
 
 
@@ -168,8 +168,10 @@ def adapt_by(
     batch = min(adapter.batch(budget), budget)
     most = max(batch, score_episodes)
     play = player(subspaces, variations, suite, most)
+    latents = [s.method.latent.drawn_by(s.seed) for s in subspaces]
     states = [
-        [adapter.init(s.method.latent, budget, s.training) for _ in variations] for s in subspaces
+        [adapter.init(latent, budget, s.training) for _ in variations]
+        for s, latent in zip(subspaces, latents, strict=True)
     ]
     while states[0][0].remaining:
         states = _round(adapter, states, batch, play)

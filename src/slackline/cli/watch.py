@@ -82,7 +82,7 @@ class Watch:
         run.insist_on_finished()
         suite = suite_to_play(run, self.suite, self.env, self.to)
         variation, subspace = self.changed(suite), replace(self.subspace(run), home=suite)
-        zs = self.zs(subspace.method.latent)
+        zs = self.zs(subspace.method.latent.drawn_by(subspace.seed))
         if self.every is not None:
             require_count("every", self.every, high=suite.horizon)
         if self.fps is not None:

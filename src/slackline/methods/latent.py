@@ -53,6 +53,11 @@ class Latent(abc.ABC):
     def candidates(self, shots: int) -> np.ndarray:
         """At most `shots` values spread uniformly over the space: (K, size)."""
 
+    def drawn_by(self, seed: int) -> Latent:
+        """The same space for one training seed, where candidates are random draws: each seed has
+        draws of its own, so that their luck averages out. Elsewhere the space itself."""
+        return self
+
     @abc.abstractmethod
     def nested(self, num: int) -> np.ndarray:
         """At most `num` values, the middle first; a longer list begins with every shorter one."""
@@ -135,6 +140,11 @@ class Simplex(Latent):
     """Of the Dirichlet law z is trained with: 1 is flat (the paper), less is nearer to the anchors,
     more is nearer to the middle."""
 
+    def drawn_by(self, seed: int) -> Simplex:
+        if self.anchors == 2 or self.spread != "dirichlet":
+            return self
+        return DrawnSimplex(self.anchors, self.spread, self.concentration, seed)
+
     @property
     def size(self) -> int:
         return self.anchors
@@ -177,7 +187,10 @@ class Simplex(Latent):
             return self._evenly(shots)
         if self.spread == "corners":
             return self.nested(shots)
-        return self._spacings(uniform(0, (shots, self.anchors - 1)))
+        return self._drawn(shots, 0)
+
+    def _drawn(self, shots: int, seed: int) -> np.ndarray:
+        return self._spacings(uniform(seed, (shots, self.anchors - 1)))
 
     def nested(self, num: int) -> np.ndarray:
         if self.anchors == 2:
@@ -200,6 +213,17 @@ class Simplex(Latent):
 
     def shorthand(self, value: float | None) -> np.ndarray | None:
         return None if value is None or self.anchors != 2 else np.array([value, 1.0 - value])
+
+
+@dataclass(frozen=True)
+class DrawnSimplex(Simplex):
+    """A simplex as one training seed sees it. (Not the latent of a method: `seed` is no option.)"""
+
+    seed: int = 0
+    """Of the candidates' draw."""
+
+    def candidates(self, shots: int) -> np.ndarray:
+        return self._drawn(shots, self.seed)
 
 
 SPREADS = ("dirichlet", "even", "corners")

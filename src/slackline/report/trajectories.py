@@ -81,7 +81,7 @@ def walks(subspace: Subspace, shots: int, suite: Suite | None = None) -> Walks:
         raise SlacklineError(f"walks are drawn in mazes, and {suite.name} is not a maze")
     variations = (TRAIN, *suite.variations)
     params = suite.params_of(variations)
-    zs = subspace.method.latent.candidates(shots)
+    zs = subspace.method.latent.drawn_by(subspace.seed).candidates(shots)
     labels = labels_of(subspace.method.latent, zs)
     names, walls = tuple(v.name for v in variations), np.asarray(tiles.walls(params))
     played = walked(subspace, suite, params, zs, Visits(walls.shape[1:], tiles.place))
