@@ -18,7 +18,7 @@ from jax.flatten_util import ravel_pytree
 import slackline as sl
 from slackline.algorithms import ALGORITHMS
 from slackline.algorithms.a2c import A2C
-from slackline.algorithms.actor_critic import ActorCriticConfig
+from slackline.algorithms.actor_critic import ActorCriticConfig, Units, shuffled_units
 from slackline.algorithms.base import Algorithm
 from slackline.errors import SlacklineError
 from slackline.io.decode import number
@@ -89,3 +89,38 @@ def test_every_setting_of_an_algorithm_is_declared_once(name: str) -> None:
     declared = [n for kind in sl.Hyper.__mro__ for n in inspect.get_annotations(kind)]
     assert len(declared) == len(set(declared)) == len(fields(sl.Hyper))
     assert {f.name for f in fields(ALGORITHMS[name].Config)} <= {f.name for f in fields(sl.Hyper)}
+
+
+def test_sub_trajectories_stay_whole() -> None:
+    """Four steps of two environments in pieces of two: environment 0's first two steps first."""
+    hyper = sl.Hyper(minibatch_of="trajectories", trajectory=2)
+    cut = shuffled_units(hyper, (1, 4, 2))
+    assert cut == Units(num=4, length=2)
+    steps = np.arange(8).reshape(1, 4, 2)  # step t of environment n is 2 t + n
+    np.testing.assert_array_equal(cut.units(steps)[0], [[0, 2], [1, 3], [4, 6], [5, 7]])
+    np.testing.assert_array_equal(cut.steps(cut.units(steps)[0][:2]), [0, 2, 1, 3])
+    whole = shuffled_units(replace(hyper, trajectory=0), (1, 4, 2))
+    np.testing.assert_array_equal(whole.units(steps)[0], [[0, 2, 4, 6], [1, 3, 5, 7]])
+    single = shuffled_units(sl.Hyper(), (1, 4, 2))
+    np.testing.assert_array_equal(single.units(steps)[0], np.arange(8))
+
+
+def test_what_cannot_be_cut_into_sub_trajectories_is_refused() -> None:
+    pieces = replace(TINY, algorithm="ppo", minibatch_of="trajectories")
+    replace(pieces, minibatches=8).check()
+    with pytest.raises(SlacklineError, match="trajectory is 3; it must divide num_steps, 8"):
+        replace(pieces, trajectory=3).check()
+    with pytest.raises(SlacklineError, match="it must divide the sub-trajectories of a block, 16"):
+        replace(pieces, trajectory=4, minibatches=3).check()
+    with pytest.raises(SlacklineError, match="minibatch_of is 'episodes'; it must be steps or"):
+        replace(pieces, minibatch_of="episodes").check()  # type: ignore[arg-type]
+
+
+def test_trajectories_and_scaled_rewards_train_otherwise() -> None:
+    plain = replace(TINY, algorithm="ppo", minibatches=4, normalise_advantage=True)
+    found = [
+        ravel_pytree(sl.train("cartpole", "single", steps=3 * 64, hyper=hyper).policy)[0]
+        for hyper in (plain, replace(plain, minibatch_of="trajectories"))
+    ]
+    assert np.isfinite(found[1]).all()
+    assert np.abs(found[0] - found[1]).max() > 1e-6

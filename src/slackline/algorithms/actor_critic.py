@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ from slackline.algorithms.base import Algorithm, AlgorithmConfig, InitKeys
 from slackline.algorithms.losses import gae, normalise, value_loss
 from slackline.algorithms.optimisers import adams, descend
 from slackline.errors import SlacklineError
-from slackline.io.decode import count, flag, number
+from slackline.io.decode import count, flag, number, one_of
 from slackline.networks.impala import Network
 from slackline.parallel import collectives
 from slackline.parallel.blocks import Blocks, merge_blocks, picked
@@ -41,6 +41,12 @@ class ActorCriticConfig(AlgorithmConfig):
     """Passes over the collected steps."""
     minibatches: int = count(1, high=65_536)
     """Parts each pass is cut into."""
+    minibatch_of: Literal["steps", "trajectories"] = one_of(
+        "steps", lambda: ("steps", "trajectories")
+    )
+    """What is shuffled into minibatches: single steps, or sub-trajectories, as the paper does."""
+    trajectory: int = count(0, low=0, high=65_536)
+    """Steps of a sub-trajectory, of which a minibatch is made; 0: num_steps."""
     normalise_advantage: bool = flag(False)
     """Scale the advantages of a minibatch to mean 0 and standard deviation 1."""
 
@@ -84,10 +90,25 @@ class ActorCritic(Algorithm):
         """What the policy minimises for the return, given log π(a|s) of the samples' actions."""
 
     def check(self, config: ActorCriticConfig, steps_per_block: int) -> None:
+        if config.minibatch_of == "trajectories":
+            return self._check_trajectories(config, steps_per_block)
         if steps_per_block % config.minibatches:
             raise SlacklineError(
                 f"minibatches is {config.minibatches}; it must divide block × num_steps, "
                 f"{steps_per_block}"
+            )
+        return None
+
+    def _check_trajectories(self, config: Any, steps_per_block: int) -> None:
+        length = config.trajectory or config.num_steps
+        if config.num_steps % length:
+            raise SlacklineError(
+                f"trajectory is {length}; it must divide num_steps, {config.num_steps}, or be 0"
+            )
+        if steps_per_block // length % config.minibatches:
+            raise SlacklineError(
+                f"minibatches is {config.minibatches}; it must divide the sub-trajectories of a "
+                f"block, {steps_per_block // length}"
             )
 
     def init(self, keys: InitKeys, agent: Agent, config: Any) -> Networks:
@@ -113,7 +134,7 @@ class ActorCritic(Algorithm):
         auxiliary, latent = agent.method.auxiliary, agent.method.latent
         bonus = agent.by_row(lambda row: auxiliary.bonus(state.auxiliary, latent, row), steps)
         advantage = gae(
-            steps.reward + bonus,
+            config.reward_scale * steps.reward + bonus,
             values,
             next_values(value_of, steps, values, shortest_limit),
             steps.terminated,
@@ -133,9 +154,8 @@ class ActorCritic(Algorithm):
         blocks: Blocks,
     ) -> tuple[Networks, Losses]:
         """Epochs × minibatches of gradient steps."""
-        num_blocks, num_steps, num_envs = samples.advantage.shape
-        size = num_steps * num_envs
-        samples = jax.tree.map(lambda x: x.reshape(num_blocks, size, *x.shape[3:]), samples)
+        cut = shuffled_units(config, samples.advantage.shape)
+        samples = jax.tree.map(cut.units, samples)
 
         def scaled(advantage: Array) -> Array:
             return normalise(advantage, blocks.axis) if config.normalise_advantage else advantage
@@ -150,16 +170,18 @@ class ActorCritic(Algorithm):
             return Networks(*moved, memories), losses  # type: ignore[call-arg]
 
         if config.epochs == config.minibatches == 1:
-            whole = jax.tree.map(merge_blocks, samples)
+            whole = jax.tree.map(lambda x: cut.steps(merge_blocks(x)), samples)
             return improve(state, whole._replace(advantage=scaled(whole.advantage)))
 
         def minibatch(networks: Networks, part: tuple[Array, Array]) -> tuple[Networks, Losses]:
             rows, advantage = part
-            steps, target = jax.tree.map(lambda x: picked(x, rows), (samples.step, samples.target))
+            steps, target = jax.tree.map(
+                lambda x: cut.steps(picked(x, rows)), (samples.step, samples.target)
+            )
             return improve(networks, Samples(steps, advantage, target))
 
-        rows = blocks.minibatches(key, size, config.epochs, config.minibatches)
-        advantage = jax.vmap(lambda rows: picked(samples.advantage, rows))(rows)
+        rows = blocks.minibatches(key, cut.num, config.epochs, config.minibatches)
+        advantage = jax.vmap(lambda rows: cut.steps(picked(samples.advantage, rows)))(rows)
         # Those of all minibatches are scaled at once: one collective instead of one for each.
         state, losses = jax.lax.scan(minibatch, state, (rows, scaled(advantage)))
         return state, jax.tree.map(jnp.mean, losses)
@@ -198,6 +220,37 @@ class ActorCritic(Algorithm):
         """By the updates that the policy's optimiser has counted."""
         updates = optax.tree_utils.tree_get(state.optimisers[0], "count")
         return updates / (config.epochs * config.minibatches)
+
+
+class Units(NamedTuple):
+    """What a block's steps (T, N) are cut into before they are shuffled: single steps, or pieces of
+    `length` steps of one environment."""
+
+    num: int
+    """Of one block."""
+    length: int
+    """1: single steps."""
+
+    def units(self, x: Array) -> Array:
+        """(blocks, T, N, ...) -> (blocks, num, ...), or (blocks, num, length, ...) of pieces."""
+        blocks, steps, envs, *rest = x.shape
+        if self.length == 1:
+            return x.reshape(blocks, self.num, *rest)
+        pieces = x.reshape(blocks, steps // self.length, self.length, envs, *rest)
+        return jnp.moveaxis(pieces, 2, 3).reshape(blocks, self.num, self.length, *rest)
+
+    def steps(self, x: Array) -> Array:
+        """Units as the steps that they are made of: (n, ...) or (n, length, ...) -> (steps, ...)"""
+        return x if self.length == 1 else merge_blocks(x)
+
+
+def shuffled_units(config: Any, shape: tuple[int, ...]) -> Units:
+    """Of samples (blocks, T, N)."""
+    _, steps, envs = shape
+    length = 1
+    if config.minibatch_of == "trajectories":
+        length = config.trajectory or steps
+    return Units(steps * envs // length, length)
 
 
 def next_values(value_of: Any, steps: Transition, values: Array, shortest_limit: int) -> Array:

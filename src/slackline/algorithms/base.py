@@ -37,6 +37,8 @@ class AlgorithmConfig:
     """Gradients longer than this are scaled down to it."""
     discount: float = number(0.99, low=0.0, high=1.0)
     """Discount factor γ."""
+    reward_scale: float = number(1.0, above=0.0, high=1e6)
+    """Rewards are multiplied by this where they are learnt from; returns are shown as they are."""
 
     def at(self, progress: Array) -> Any:
         """The hyper-parameters in force at `progress` in [0, 1] of the training."""
