@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from slackline.errors import SlacklineError
 
 COLOURS = (
-    *("#d55e00", "#777777", "#0072b2", "#00855f", "#3d9fdb"),
-    *("#b0478f", "#c48500", "#4b3f9e", "#c2006b", "#7f5539"),
+    *("#d55e00", "#828383", "#0072b2", "#359566", "#3d9fdb"),
+    *("#ac4188", "#8f4f00", "#483d9b", "#ae005d", "#7e5337"),
 )
 """By `colour_index`; safe for colour-blind readers."""
 INK, QUIET, GRID = "#1d2329", "#5b6570", "#e6e4de"
