@@ -68,12 +68,6 @@ def paper_train(suite: str, method: Method) -> float | None:
     return _tables().get(f"{suite}_train_return", {}).get(method.name, {}).get(beta)
 
 
-def paper_accuracy(suite: str, method: str, shots: int) -> dict[str, float] | None:
-    """How often a discriminator told the paper's policies apart, {"train": share, "test": share}:
-    of HalfCheetah with K = 5."""
-    return _tables().get(f"discriminator_accuracy_K={shots}_{suite}", {}).get(method)
-
-
 def _of_its_beta(suite: str, method: Method) -> bool:
     """Whether the β of the paper's only column is the method's; where it does not say, any is."""
     used = _tables()["beta"].get(_printed(suite), {}).get(method.name)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from documents import blocks
@@ -96,7 +97,7 @@ def test_sub_trajectories_stay_whole() -> None:
     hyper = sl.Hyper(minibatch_of="trajectories", trajectory=2)
     cut = shuffled_units(hyper, (1, 4, 2))
     assert cut == Units(num=4, length=2)
-    steps = np.arange(8).reshape(1, 4, 2)  # step t of environment n is 2 t + n
+    steps = jnp.arange(8).reshape(1, 4, 2)  # step t of environment n is 2 t + n
     np.testing.assert_array_equal(cut.units(steps)[0], [[0, 2], [1, 3], [4, 6], [5, 7]])
     np.testing.assert_array_equal(cut.steps(cut.units(steps)[0][:2]), [0, 2, 1, 3])
     whole = shuffled_units(replace(hyper, trajectory=0), (1, 4, 2))

@@ -72,6 +72,9 @@ def opened(browser: Any, page: Path, width: int, scheme: str = "light") -> None:
     media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
     browser.get(page.as_uri())
+    wait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
+    drawn = "return document.querySelector('.chart .main-svg') !== null"
+    wait(browser, 60).until(lambda _: browser.execute_script(drawn))  # plotly.js is unpacked first
 
 
 def assert_drawn(browser: Any) -> list[str]:
@@ -134,3 +137,83 @@ def test_dark_page_has_dark_charts(browser: Any, page: Path) -> None:
     wait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
     wait(browser, 30).until(lambda _: ink() != light)  # it is told at its next frame
     assert_drawn(browser)
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two suites, and two β's of one method."""
+    store = Store(tmp_path_factory.mktemp("several"))
+    for suite in ("cartpole", "acrobot"):
+        store.add("single", suite=suite, level=90.0)
+        store.add("lop", suite=suite, level=110.0)
+        store.add("cop", suite=suite, level=100.0)
+    store.add("lop", folder="low", options={"beta": 0.1}, level=105.0)
+    return write_page(load_results(store.path), store.path / "report.html")
+
+
+def test_the_lines_column_is_seen_on_a_phone(browser: Any, page: Path) -> None:
+    """Without scrolling sideways, with the paper's number below the measured one."""
+    opened(browser, page, WIDTHS["phone"])
+    head = browser.execute_script(
+        "return [...document.querySelectorAll('table')][0].querySelectorAll('thead th')[2]"
+        ".getBoundingClientRect().right"
+    )
+    title = browser.execute_script(
+        "return document.querySelector('table').querySelectorAll('thead th')[2].innerText"
+    )
+    assert title == "Line of policies"
+    assert head <= WIDTHS["phone"]
+    beside = browser.execute_script(
+        "return getComputedStyle(document.querySelector('td[data-paper]'), '::after').content"
+    )
+    assert beside.startswith('"paper 200 ± 0')
+    hidden = "return document.querySelector('td.paper').getBoundingClientRect().width"
+    assert browser.execute_script(hidden) == 0
+
+
+@pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
+def test_the_overview_comes_first_and_fits(browser: Any, several: Path, width: int) -> None:
+    opened(browser, several, width)
+    first = browser.execute_script("return document.querySelector('main > section').id")
+    assert first == "overview"
+    assert_drawn(browser)
+
+
+def test_filters_hide_what_was_not_asked_for(browser: Any, several: Path) -> None:
+    select = pytest.importorskip("selenium.webdriver.support.select").Select
+    opened(browser, several, 1280)
+
+    def choose(name: str, value: str) -> None:
+        select(browser.find_element("css selector", f".filters [name={name}]")).select_by_value(
+            value
+        )
+
+    def seen(selector: str) -> list[str]:
+        return [e.text for e in browser.find_elements("css selector", selector) if e.is_displayed()]
+
+    choose("suite", "acrobot")
+    assert seen("main > .suite[data-suite] > h2") == ["Acrobot"]
+    assert [row for row in seen("#overview tbody th") if row == "cartpole"] == []
+    choose("suite", "")
+    choose("method", "cop")
+    heads = seen(
+        "#cartpole table:first-of-type thead th[scope=colgroup], #cartpole thead th[scope=col]"
+    )
+    assert "Single policy" in heads
+    assert not any(head.startswith("Line of policies") for head in heads)
+    assert_drawn(browser)
+    choose("method", "")
+    choose("beta", "0.1")
+    heads = seen("#cartpole thead th")
+    assert "Line of policies (β = 0.1)" in heads
+    assert "Line of policies (β = 1)" not in heads
+
+
+def test_a_number_leads_to_its_run_and_command(browser: Any, several: Path) -> None:
+    opened(browser, several, 1280)
+    for link in browser.find_elements("css selector", "#overview a.from")[:3]:
+        target = link.get_attribute("href").split("#")[1]
+        head = browser.find_element("id", target)
+        assert head.text in ("cartpole-single", "cartpole-lop", "cartpole-cop", "low") or (
+            head.text.startswith("acrobot-")
+        )

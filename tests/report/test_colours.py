@@ -36,8 +36,8 @@ def in_lab(colours: tuple[str, ...], seen: np.ndarray) -> np.ndarray:
 
 def palettes() -> list[tuple[str, ...]]:
     """The figures', the page's, and the dark page's."""
-    found = re.findall(r"--c\d: (#[0-9a-f]{6})", asset("page.css"))
-    return [COLOURS, tuple(found[:10]), tuple(found[10:])]
+    found = re.findall(r"--c\d+: (#[0-9a-f]{6})", asset("page.css"))
+    return [COLOURS, tuple(found[: len(COLOURS)]), tuple(found[len(COLOURS) :])]
 
 
 def test_the_page_and_the_figures_have_the_same_colours() -> None:

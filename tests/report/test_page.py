@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import re
 from dataclasses import replace
@@ -58,12 +60,17 @@ class Tables(HTMLParser):
 
 
 def written(store: Store) -> str:
-    """The page of a store, without the inlined plotly.js."""
+    """The page of a store, without the packed plotly.js."""
     out = write_page(load_results(store.path), store.path / "deep" / "er" / "report.html")
     assert not list(out.parent.glob("*.partial"))
-    text = out.read_text(encoding="utf-8")
-    assert get_plotlyjs() in text
-    return text.replace(get_plotlyjs(), "")
+    return without_plotly(out.read_text(encoding="utf-8"))
+
+
+def without_plotly(text: str) -> str:
+    found = re.search(r'<script type="application/gzip" id="plotly">(.*?)</script>', text, re.S)
+    assert found
+    assert gzip.decompress(base64.b64decode(found[1])).decode() == get_plotlyjs()
+    return text.replace(found[1], "")
 
 
 def tables(text: str) -> list[list[list[str]]]:
@@ -234,7 +241,7 @@ def test_hostile_names_are_escaped_everywhere(pair: Store, tmp_path: Path) -> No
     runs = [replace(run, path=tmp_path / HOSTILE.replace("/", "∕")) for run in result.runs]
     hostile = replace(result, suite=replace(suite, variations=renamed), scores=scores, runs=runs)
     out = write_page(Results(pair.path, [hostile, result]), tmp_path / "page.html")
-    text = out.read_text(encoding="utf-8").replace(get_plotlyjs(), "")
+    text = without_plotly(out.read_text(encoding="utf-8"))
     assert "<script>alert" not in text
     assert "<img" not in text
     assert "7*7" in text
@@ -364,11 +371,11 @@ def test_several_suites_are_linked(pair: Store, tmp_path: Path) -> None:
     (result,) = load_results(pair.path).suites
     other = replace(result, suite=replace(result.suite, name="other", title="Other <1>"))
     out = write_page(Results(pair.path, [result, other]), tmp_path / "page.html")
-    text = out.read_text(encoding="utf-8").replace(get_plotlyjs(), "")
+    text = without_plotly(out.read_text(encoding="utf-8"))
     assert 'href="#cartpole"' in text
     assert 'id="other"' in text
     assert "Other &lt;1&gt;" in text
-    assert len(set(charts(text))) == 18
+    assert len(set(charts(text))) == 19, "and the ratios of the overview"
 
 
 @pytest.mark.parametrize("line", ["[]", "{}", '{"steps": 1, "return": [1.0]}', "7", '{"steps'])

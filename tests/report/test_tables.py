@@ -12,6 +12,7 @@ import pytest
 from fake_store import SUITE, VARIATIONS, Store
 
 from slackline import cli
+from slackline.bench.stats import ratio
 from slackline.report.results import SuiteResult, load_results
 from slackline.report.table import Column, Row, Table, markdown, show
 from slackline.report.tables import adaptation_json, benchmark_table
@@ -165,11 +166,67 @@ def test_markdown_is_a_table_of_the_same_rows(pair: Store, tmp_path: Path) -> No
     assert out.read_text() == text
 
 
-def test_the_same_method_twice_is_refused(pair: Store) -> None:
-    (pair.path / "cartpole-lop").rename(pair.path / "other")
-    pair.add("lop")
-    with pytest.raises(Exception, match="cartpole-lop and other are both lop on cartpole"):
-        load_results(pair.path)
+def test_two_runs_of_one_method_have_a_column_each(store: Store) -> None:
+    store.add("single", suite="maze2d")
+    store.add("lop", suite="maze2d", level=110.0)
+    store.add("lop", suite="maze2d", folder="other", options={"beta": 0.01}, level=120.0)
+    result = load_results(store.path).suites[0]
+    rows = benchmark_rows(result, 10)
+    assert rows[0] == [
+        "variation",
+        "single",
+        "paper",
+        "lop (β = 1)",
+        "paper",
+        "lop (β = 0.01)",
+        "paper",
+    ]
+    papers = [row[-1] for row in rows if row[0] == "Maze2"]
+    assert papers == ["-23.6 ± 3.6"], "of its own β"
+    assert column(rows, "lop (β = 0.01)")["average"].startswith(
+        f"{store.fresh['other', 10].astype(float)[:, 1:].mean():.1f} ±"
+    )
+
+
+def test_runs_that_differ_in_seeds_alone_are_one_column(store: Store) -> None:
+    """At any depth."""
+    store.add("single", folder="deep/er/single", seeds=2)
+    store.add("lop", folder="a/line", seeds=2)
+    store.add("lop", folder="b/c/line", seeds=3, first_seed=2)
+    result = load_results(store.path).suites[0]
+    assert [entry.name for entry in result.methods(10)] == ["single", "lop"]
+    assert result.entry("lop").seeds == (0, 1, 2, 3, 4)
+    both = [store.fresh[name, 10].astype(float)[:, 1:] for name in ("a/line", "b/c/line")]
+    expected = np.concatenate(both).mean()
+    assert result.matrix("lop", 10).mean() == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_same_run_twice_is_told_apart_by_its_folder(pair: Store) -> None:
+    shutil.copytree(pair.path / "cartpole-lop", pair.path / "copy")
+    result = load_results(pair.path).suites[0]
+    names = [entry.name for entry in result.methods(10)]
+    assert names == ["single", "lop (cartpole-lop)", "lop (copy)"]
+
+
+def test_runs_of_the_same_seeds_are_compared_pair_by_pair(pair: Store) -> None:
+    result = load_results(pair.path).suites[0]
+    rival = result.rival("lop", 10)
+    assert rival is not None
+    assert rival.paired
+    expected = ratio(result.matrix("lop", 10), result.matrix("single", 10), paired=True)
+    assert result.ratio_to_single("lop", 10) == expected
+    assert "pair by pair" in benchmark_table(result, 10).caption
+    assert "corrected for 6 comparisons (Holm)" in benchmark_table(result, 10).caption
+
+
+def test_the_papers_scoring_is_shown_where_asked_for_and_called_biased(pair: Store) -> None:
+    result = load_results(pair.path).suites[0]
+    table = benchmark_table(result, 10, paper_scoring=True)
+    (row,) = [row for row in table.rows if row.cells[0] == "paper's scoring (biased)"]
+    tried = pair.tried["lop", 10].astype(float)[:, 1:].mean(axis=-1).max(axis=-1)
+    assert row.cells[3].startswith(f"{tried.mean():.1f} ± ")
+    assert "best of several noisy numbers is too high" in table.caption
+    assert not any("biased" in row.cells[0] for row in benchmark_table(result, 10).rows)
 
 
 def test_adaptation_json_names_the_chosen_z_and_its_fresh_score(pair: Store) -> None:

@@ -19,7 +19,7 @@ from slackline.bench.cells import scores_by_suite
 from slackline.errors import SlacklineError
 from slackline.methods.latent import Latent
 from slackline.report.chart import Axis, Cells, Chart, Plate
-from slackline.report.results import SuiteResult, suite_result
+from slackline.report.results import Played, SuiteResult, suite_result
 from slackline.report.table import Column, Row, Table
 from slackline.suites.suite import Suite
 
@@ -118,7 +118,8 @@ def result_of(subject: Subject, suite: Suite) -> SuiteResult:
             f"{run.path}: has no scores on {suite.name}{has}; adapt it first: "
             f"slackline adapt {run.path} --adapter grid"
         )
-    return suite_result(suite.name, run.path, [(run, scores[suite.name])])
+    played = Played(run, run.config().spelt_out, scores[suite.name])
+    return suite_result(suite.name, run.path, [played])
 
 
 def choices(

@@ -3,57 +3,109 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from slackline.cli.options import parse_as
-from slackline.errors import SlacklineError
+from slackline.cli.options import Switch, parse_as
+from slackline.errors import SlacklineError, unknown
 
 if TYPE_CHECKING:
+    from slackline.report.results import Results
     from slackline.store.run import RunFolder
+
+
+TableName = Literal["summary", "shots", "beta", "variations"]
+Format = Literal["text", "markdown", "csv", "latex"]
 
 
 @dataclass
 class Report:
-    """Print the table and write the page of the finished runs in a folder.
+    """Print the tables and write the page of the scored runs below one or several folders.
 
-    With --summary, print and write one row a suite and method instead, of all runs at any depth
-    below one or several folders.
+    With --table, print one of the paper's tables instead, measured beside published, and what of it
+    has not been run. With --summary, write one row a suite and method as JSON.
     """
 
     paths: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER...")]
-    """A run folder, or a folder of runs as `slackline bench` makes it. Several with --summary."""
+    """Run folders, or folders that hold runs at any depth."""
     out: Path | None = None
-    """The page to write. Default: report.html in the folder."""
+    """The page to write, or with --table the file for the table. Default: report.html in the first
+    folder; tables are printed."""
     figures: Path | None = None
-    """Also draw the figures as PNG files into this folder (needs matplotlib)."""
+    """Also draw the figures as PNG and SVG files into this folder (needs matplotlib)."""
 
     markdown: Path | None = None
     """Also write the tables as Markdown into this file."""
+    table: TableName | None = None
+    """summary: all suites and methods at K = 10, with ratios to Single. shots: by K. beta: by β.
+    variations: every changed environment."""
+    format: Format = "text"
+    """Of --table. csv has plain numbers, one record a line."""
+    suites: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SUITE...")] = ()
+    """Only these suites."""
+    paper_scoring: Switch = False
+    """Also show the number that the paper printed: the chosen policy's return on the episodes that
+    chose it. It is biased upwards, and labelled so."""
     summary: Annotated[Path | None, tyro.conf.arg(metavar="FILE.json")] = None
     """Write the summary into this file instead of the page: scores, ratios to the single policy,
     headroom, default z. Runs that differ in their seeds alone count as one."""
 
     def run(self) -> None:
+        self.check()
         if self.summary is not None:
             self.summarise(self.summary)
-            return
-        if len(self.paths) > 1:
-            raise SlacklineError("a page is of one folder; several can be given with --summary")
-        (path,) = self.folders()
-        page = publish(
-            path, self.out or path / "report.html", figures=self.figures, markdown=self.markdown
-        )
-        print(f"page: {page}")
+        elif self.table is not None:
+            self.tabulate(self.table)
+        else:
+            page = publish(
+                self.folders(),
+                self.out or self.paths[0] / "report.html",
+                figures=self.figures,
+                markdown=self.markdown,
+                suites=self.suites,
+                paper_scoring=self.paper_scoring,
+            )
+            print(f"page: {page}")
+
+    def check(self) -> None:
+        """Refuse options that do not go together."""
+        if self.table is None and self.format != "text":
+            raise SlacklineError(f"format is {self.format!r}; it is of --table, which is not given")
+        if self.table is not None:
+            for name in ("summary", "figures", "markdown"):
+                if getattr(self, name) is not None:
+                    raise SlacklineError(f"--table writes one table; leave --{name} out")
 
     def folders(self) -> list[Path]:
         if not self.paths:
             raise SlacklineError("name at least one FOLDER (slackline report --help)")
         return list(self.paths)
+
+    def tabulate(self, name: str) -> None:
+        """Print one of the paper's tables, or write it into a file."""
+        from slackline.io.files import write_output
+        from slackline.report.paper_tables import paper_table
+        from slackline.report.table import as_csv, latex, markdown, show
+
+        made = paper_table(
+            chosen_results(self.folders(), self.suites), name, paper_scoring=self.paper_scoring
+        )
+        if self.format == "text" and self.out is None:
+            for table in made.tables:
+                show(table)
+            return
+        if self.format == "csv":
+            text = as_csv(made.records)
+        else:
+            text = "\n".join(map(latex if self.format == "latex" else markdown, made.tables))
+        if self.out is None:
+            print(text, end="")
+        else:
+            print(f"table: {write_output(self.out, text)}")
 
     def summarise(self, out: Path) -> None:
         """Print the summary and write it."""
@@ -75,25 +127,39 @@ class Report:
         print(f"summary: {summary.write_summary(rows, out)}")
 
 
+def chosen_results(paths: Sequence[Path], suites: Sequence[str] = ()) -> Results:
+    """The results below some folders, of some suites only where they are named."""
+    from slackline.report.results import Results, load_results
+
+    results = load_results(list(paths))
+    names = [result.suite.name for result in results.suites]
+    for name in suites:
+        if name not in names:
+            raise unknown("suite", name, names)
+    kept = [result for result in results.suites if not suites or result.suite.name in suites]
+    return Results(results.path, kept)
+
+
 def publish(
-    path: Path, out: Path, *, figures: Path | None = None, markdown: Path | None = None
+    paths: Path | Sequence[Path],
+    out: Path,
+    *,
+    figures: Path | None = None,
+    markdown: Path | None = None,
+    suites: Sequence[str] = (),
+    paper_scoring: bool = False,
 ) -> Path:
     """Print every suite's table and write the page."""
-    from slackline.bench.cells import finished_runs
+    from slackline.bench.cells import runs_below
     from slackline.io.files import write_output
     from slackline.report.page import write_page
-    from slackline.report.results import load_results
+    from slackline.report.paper_tables import variations_table
     from slackline.report.table import markdown as as_markdown
     from slackline.report.table import show
-    from slackline.report.tables import benchmark_table
 
-    results = load_results(path)
-    tables = [
-        benchmark_table(suite, shots)
-        for suite in results.suites
-        for shots in suite.shots
-        if suite.variations(shots)
-    ]
+    paths = [paths] if isinstance(paths, Path) else list(paths)
+    results = chosen_results(paths, suites)
+    tables = variations_table(results, paper_scoring=paper_scoring).tables
     for table in tables:
         show(table)
     if markdown is not None:
@@ -102,10 +168,10 @@ def publish(
     if figures is not None:
         from slackline.report.figures import draw_figures
 
-        for file in draw_figures(results, figures):
+        for file in draw_figures(results, figures, ("png", "svg")):
             print(f"figure: {file}")
-    page = write_page(results, out)
-    note_unchecked(finished_runs(path))
+    page = write_page(results, out, paper_scoring=paper_scoring)
+    note_unchecked(runs_below(paths))
     return page
 
 

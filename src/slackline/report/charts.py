@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +13,10 @@ from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.method import Method
 from slackline.paper import paper_score
 from slackline.report.chart import Axis, Band, Bars, Chart, Diamonds, Line, Mark
-from slackline.report.results import RunResult, Selection, SuiteResult
+from slackline.report.results import Entry, RunResult, Selection, SuiteResult
 from slackline.report.words import in_a_sentence
 
-NUM_COLOURS = 10
+NUM_COLOURS = 11
 """Of the style sheet, and of `sheet.COLOURS`."""
 NUM_PATTERNS = 4
 MAX_THIN_LINES = 24
@@ -54,26 +56,27 @@ def scores_chart(result: SuiteResult, shots: int) -> Chart:
     )
 
 
-def _score_bars(result: SuiteResult, method: Method, shots: int) -> Bars:
+def _score_bars(result: SuiteResult, method: Entry, shots: int) -> Bars:
     names, digits = result.variations(shots), result.digits(shots)
     cells = [summarise(column) for column in result.matrix(method.name, shots).T]
     return Bars(
         x=range(len(names)),
         y=[cell.mean for cell in cells],
-        colour=colour_index(method),
+        colour=colour_index(method.method),
         label=method.title,
         hover=tuple(
             f"{method.title} on {name}\n{cell.shown(digits)} over {cell.num_seeds} seeds"
             for name, cell in zip(names, cells, strict=True)
         ),
         errors=[cell.std for cell in cells] if cells[0].num_seeds > 1 else None,
+        pattern=method.variant % NUM_PATTERNS,
         group=method.name,
     )
 
 
-def _paper_diamonds(result: SuiteResult, method: Method, shots: int) -> Diamonds | None:
+def _paper_diamonds(result: SuiteResult, method: Entry, shots: int) -> Diamonds | None:
     names = result.variations(shots)
-    cells = [paper_score(result.suite.name, method, name, shots) for name in names]
+    cells = [paper_score(result.suite.name, method.method, name, shots) for name in names]
     if not any(cells):
         return None
     return Diamonds(
@@ -89,11 +92,50 @@ def _paper_diamonds(result: SuiteResult, method: Method, shots: int) -> Diamonds
     )
 
 
+# Ratios to Single
+
+
+def ratio_chart(records: Sequence[dict[str, Any]]) -> Chart | None:
+    """A row a suite and method: its ratio to Single with the 95 % interval, and 1 as a line."""
+    found = [record for record in records if record["ratio"] is not None]
+    if not found:
+        return None
+    marks: list[Mark] = [
+        Line([0, *range(len(found))], [1.0] * (len(found) + 1), None, "as good as Single",
+             width=1.2, dashed=True),
+    ]  # fmt: skip
+    for i, record in enumerate(found):
+        colour = colour_index(CATALOGUE[record["method"]])
+        hover = (f"{record['suite']}, {record['entry']}: {_ratio_words(record)}",)
+        group = {"group": record["method"]}
+        if record["ratio_low"] is not None:
+            ends = [record["ratio_low"], record["ratio_high"]]
+            marks.append(Line([i, i], ends, colour, hover=hover * 2, width=2.0, **group))
+        marks.append(Diamonds([i], [record["ratio"]], colour, "", hover, filled=True))
+    names = tuple(f"{record['suite']}: {record['method']}" for record in found)
+    low, high = min(r["ratio"] for r in found), max(r["ratio"] for r in found)
+    return Chart(
+        marks=tuple(marks),
+        x=Axis(names=names),
+        y=Axis("ratio to Single", span=(max(min(0.5, low - 0.1), 0.0), max(1.6, high + 0.2))),
+        label=f"Ratios to Single of {len(found)} suites and methods with their intervals. The "
+        "table below holds the numbers.",
+        height=80 + 20 * len(found),
+    )
+
+
+def _ratio_words(record: dict[str, Any]) -> str:
+    interval = ""
+    if record["ratio_low"] is not None:
+        interval = f" [{record['ratio_low']:.2f}, {record['ratio_high']:.2f}]"
+    return f"{record['ratio']:.2f}{interval}, {record['seeds']} seeds"
+
+
 # Return against z
 
 
 def selection_charts(
-    result: SuiteResult, method: Method, shots: int, seed: int | None = None
+    result: SuiteResult, method: Entry, shots: int, seed: int | None = None
 ) -> list[Chart]:
     """Return against z, a chart a variation, all of one scale.
 
@@ -104,7 +146,7 @@ def selection_charts(
     return [selection_chart(result, method, name, shots, span, seed) for name in names]
 
 
-def return_span(result: SuiteResult, method: Method, shots: int) -> tuple[float, float]:
+def return_span(result: SuiteResult, method: Entry, shots: int) -> tuple[float, float]:
     """One scale for all variations, so that they compare at a glance."""
     names = result.variations(shots)
     values = [result.selection(method.name, name, shots).returns.ravel() for name in names]
@@ -123,14 +165,17 @@ def _padded(values: np.ndarray, share: float) -> tuple[float, float]:
 
 def selection_chart(
     result: SuiteResult,
-    method: Method,
+    method: Entry,
     variation: str,
     shots: int,
     span: tuple[float, float],
     seed: int | None,
 ) -> Chart:
     found, digits = result.selection(method.name, variation, shots), result.digits(shots)
-    colour, reference = colour_index(method), _reference(result, found, variation, shots, seed)
+    colour, reference = (
+        colour_index(method.method),
+        _reference(result, found, variation, shots, seed),
+    )
     marks = (
         *_seed_lines(found, colour, digits, seed),
         _bold_line(found, colour, digits, seed),
@@ -158,7 +203,7 @@ def places(found: Selection) -> list[str]:
     if found.on_a_line:
         return [f"z = {x:.2f}" for x in found.positions]
     return [
-        f"candidate {i}" + (f" ({', '.join(f'{x:.2f}' for x in z)})" if 0 < len(z) <= 4 else "")
+        f"candidate {i}" + (f" ({', '.join(f'{x:.2f}' for x in z)})" if found.tellable else "")
         for i, z in enumerate(found.zs)
     ]
 
@@ -222,7 +267,7 @@ def _reference(
     return Line(
         [low, *found.positions, high],
         [score] * (len(found.zs) + 2),
-        colour_index(baseline),
+        colour_index(baseline.method),
         f"{name}’s score" if seed is None else f"{name}, mean of seeds",
         (f"{name}: {score:.{result.digits(shots)}f} on fresh episodes",),
         width=1.8,
@@ -274,7 +319,7 @@ def _selection_label(result: SuiteResult, found: Selection, name: str, shots: in
 # Which z was chosen
 
 
-def chosen_chart(result: SuiteResult, method: Method, shots: int) -> Chart:
+def chosen_chart(result: SuiteResult, method: Entry, shots: int) -> Chart:
     """How often each candidate was chosen, stacked by variation."""
     names = result.variations(shots)
     found = {name: result.selection(method.name, name, shots) for name in names}
@@ -313,8 +358,9 @@ def training_chart(result: SuiteResult) -> Chart | None:
 
     None if no episode ended.
     """
-    marks = [mark for run in result.runs for mark in _training_marks(run, result.suite.digits)]
-    methods = ", ".join(run.method.title for run in result.runs)
+    entries, digits = result.all_entries(), result.suite.digits
+    marks = [mark for entry in entries for mark in _training_marks(entry, digits)]
+    methods = ", ".join(entry.title for entry in entries)
     chart = Chart(
         marks=tuple(marks),
         x=Axis("environment steps per seed", from_zero=True, large=True),
@@ -337,11 +383,28 @@ def thinned_curve(run: RunResult) -> tuple[np.ndarray, np.ndarray]:
     return np.array([steps[i : i + stride][-1] for i in starts]), np.array(means)
 
 
-def _training_marks(run: RunResult, digits: int | None) -> list[Mark]:
-    steps, returns = thinned_curve(run)
+def curves_of(entry: Entry) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The training curves of an entry's runs, as one where they were logged at the same steps."""
+    curves = [thinned_curve(run) for run in entry.runs]
+    steps = curves[0][0]
+    if all(np.array_equal(steps, other) for other, _ in curves):
+        return [(steps, np.concatenate([returns for _, returns in curves], axis=1))]
+    return curves
+
+
+def _training_marks(entry: Entry, digits: int | None) -> list[Mark]:
+    marks: list[Mark] = []
+    for steps, returns in curves_of(entry):
+        marks += _curve_marks(entry, steps, returns, digits, labelled=not marks)
+    return marks
+
+
+def _curve_marks(
+    entry: Entry, steps: np.ndarray, returns: np.ndarray, digits: int | None, *, labelled: bool
+) -> list[Mark]:
     if not np.isfinite(returns).any():
         return []
-    colour, group, marks = colour_index(run.method), run.folder, []
+    colour, group, marks = colour_index(entry.method), entry.name, []
     some, num_seeds = np.isfinite(returns).any(axis=1), returns.shape[1]
     if num_seeds > 1:
         low, high = (extreme(returns[some], axis=1) for extreme in (np.nanmin, np.nanmax))
@@ -351,10 +414,11 @@ def _training_marks(run: RunResult, digits: int | None) -> list[Mark]:
         marks += [Line(steps, column, colour, **thin) for column in returns.T]
     mean, places = mean_over_seeds(returns.T), decimals(returns, digits)
     hover = tuple(
-        f"{run.method.title}\n{int(step):,} steps: {_spread(value, row, places)}"
+        f"{entry.title}\n{int(step):,} steps: {_spread(value, row, places)}"
         for step, value, row in zip(steps, mean, returns, strict=True)
     )
-    return [*marks, Line(steps, mean, colour, run.method.title, hover, group=group)]
+    label, dashed = entry.title if labelled else "", bool(entry.variant % 2)
+    return [*marks, Line(steps, mean, colour, label, hover, group=group, dashed=dashed)]
 
 
 def _spread(mean: float, row: np.ndarray, digits: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -23,15 +24,19 @@ COLUMNS = 3
 LAYOUT = "constrained"
 
 
-def draw_figures(results: Results, folder: Path) -> list[Path]:
-    """Draw every suite's figures at its main K; returns the files written."""
+def draw_figures(results: Results, folder: Path, kinds: Sequence[str] = ("png",)) -> list[Path]:
+    """Draw every suite's figures at its main K, once a kind of file; returns the files written.
+    Walks are pictures of pixels and have the first kind alone."""
     folder.mkdir(parents=True, exist_ok=True)
     written = []
     with styled():
         for result in results.suites:
             for plate in plates(result):
-                written.append(folder / f"{folder_name(result.suite.name, plate.name)}.png")
-                draw_plate(plate).savefig(written[-1])
+                drawn = draw_plate(plate)
+                for kind in kinds:
+                    name = f"{folder_name(result.suite.name, plate.name)}.{kind}"
+                    drawn.savefig(folder / name)
+                    written.append(folder / name)
             written += draw_walks(result, folder)
     return written
 
@@ -42,13 +47,13 @@ def draw_walks(result: SuiteResult, folder: Path) -> list[Path]:
         return []
     return [
         trajectories_png(
-            run.subspace(),
+            entry.runs[0].subspace(),
             result.main_shots,
-            folder / f"{folder_name(result.suite.name, f'walks-{run.method.name}')}.png",
+            folder / f"{folder_name(result.suite.name, f'walks-{entry.name}')}.png",
             result.suite,
         )
-        for run in result.runs
-        if run.has_weights and run.method in result.methods(result.main_shots)
+        for entry in result.methods(result.main_shots)
+        if entry.runs[0].has_weights
     ]
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from slackline.methods.method import Method
 from slackline.report.chart import Plate
 from slackline.report.charts import chosen_chart, scores_chart, selection_charts, training_chart
-from slackline.report.results import Selection, SuiteResult
+from slackline.report.results import Entry, Selection, SuiteResult
 
 SURE = 3.0
 """Standard errors by which a policy must be worse before a picture's title calls it worse."""
@@ -31,7 +30,7 @@ def plates(result: SuiteResult) -> list[Plate]:
     return found
 
 
-def return_against_z(result: SuiteResult, method: Method, shots: int) -> Plate:
+def return_against_z(result: SuiteResult, method: Entry, shots: int) -> Plate:
     """A chart a variation: one typical seed in bold, its choice marked, the other seeds thin."""
     seed = typical_seed(result, method, shots)
     found = [result.selection(method.name, name, shots) for name in result.variations(shots)]
@@ -51,7 +50,7 @@ def return_against_z(result: SuiteResult, method: Method, shots: int) -> Plate:
     return Plate("return-against-z", selection_title(found, seed), words, tuple(charts))
 
 
-def typical_seed(result: SuiteResult, method: Method, shots: int) -> int:
+def typical_seed(result: SuiteResult, method: Entry, shots: int) -> int:
     """The seed whose average score is the median (of an even number, the lower middle one)."""
     seeds = result.selection(method.name, result.variations(shots)[0], shots).seeds
     average = result.matrix(method.name, shots).mean(axis=1)
@@ -82,7 +81,7 @@ def surely_worse(own: Selection, other: Selection, seed: int) -> bool:
     return bool(gap > SURE * np.hypot(own.errors[i, mine], own.errors[i, theirs]) and gap > 0)
 
 
-def chosen_z(result: SuiteResult, method: Method, shots: int) -> Plate:
+def chosen_z(result: SuiteResult, method: Entry, shots: int) -> Plate:
     found = result.selection(method.name, result.variations(shots)[0], shots)
     return Plate(
         "chosen-z",
@@ -95,7 +94,7 @@ def chosen_z(result: SuiteResult, method: Method, shots: int) -> Plate:
 
 
 def scores(result: SuiteResult, shots: int) -> Plate:
-    several = any(len(run.config.seeds) > 1 for run in result.runs_at(shots))
+    several = any(len(entry.seeds) > 1 for entry in result.methods(shots))
     bars = " Bars: mean over seeds; whiskers: ± standard deviation." if several else " One seed."
     budget = " / ".join(dict.fromkeys(f"{run.config.steps:,}" for run in result.runs))
     return Plate(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from slackline.report.results import RunResult
@@ -15,13 +16,18 @@ def commands_of(run: RunResult) -> list[str]:
     return [str(command) for command in (run.provenance.get("command", "unknown"), *later)]
 
 
-def run_table(runs: list[RunResult]) -> Table:
-    """A column a run."""
-    return facts_table("Run folder", [run.folder for run in runs], [run_facts(run) for run in runs])
+def run_table(runs: list[RunResult], anchors: list[str]) -> Table:
+    """A column a run, each an element of the page that numbers link to."""
+    facts = [run_facts(run) for run in runs]
+    return facts_table("Run folder", [run.folder for run in runs], facts, anchors)
 
 
-def facts_table(name: str, columns: list[str], facts: list[dict[str, str]]) -> Table:
-    head = tuple(Column(title, words=True) for title in (name, *columns))
+def facts_table(
+    name: str, columns: list[str], facts: list[dict[str, str]], anchors: Sequence[str] = ()
+) -> Table:
+    places = ["", *anchors] if anchors else [""] * (len(columns) + 1)
+    titles = zip((name, *columns), places, strict=True)
+    head = tuple(Column(title, words=True, anchor=anchor) for title, anchor in titles)
     rows = tuple(Row((fact, *(each[fact] for each in facts))) for fact in facts[0])
     return Table("", head, (rows,))
 
@@ -31,6 +37,7 @@ def run_facts(run: RunResult) -> dict[str, str]:
     seeds = ", ".join(str(seed) for seed in config.seeds)
     return {
         "Method": run.method.title,
+        "Commands": "; ".join(commands_of(run)),
         "Options": named_values(run.method.options) or "none",
         "Seeds": seeds if len(config.seeds) <= 20 else f"{len(config.seeds)} seeds",
         "Steps per seed": f"{config.steps:,}",

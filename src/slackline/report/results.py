@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections import defaultdict
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from functools import wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import polars as pl
 
-from slackline.bench.cells import finished_runs, scores_by_suite, suite_played
+from slackline.bench.cells import runs_below, scores_by_suite, suite_played
 from slackline.bench.measured import BesideSingle, Measured, beside_single, measure
+from slackline.bench.merged import brief, nearest_preset
+from slackline.bench.pooled import (
+    LEVEL,
+    differences,
+    holm,
+    probability_of_improvement,
+    share_seeds,
+)
 from slackline.bench.stats import Estimate, decimals, iqm, iqm_interval, score_matrix, seed_scores
 from slackline.errors import SlacklineError
+from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import BASELINE, CATALOGUE, HEADLINERS
-from slackline.methods.catalogue import method as find_method
 from slackline.methods.latent import OneHot
 from slackline.methods.method import Method
 from slackline.store.run import RunConfig, RunFolder
@@ -39,14 +49,16 @@ class RunResult:
     """One entry per stride: steps, seconds, and per-seed lists of return, losses, …"""
     display_scale: float
     """Returns are multiplied by this where they are shown."""
+    name: str
+    """Of the entry that it belongs to, see `Entry`."""
+    title: str
+    root: Path
+    """The folder that the report is of."""
 
     @property
     def folder(self) -> str:
-        return self.path.name
-
-    @property
-    def budget(self) -> str:
-        return f"{len(self.config.seeds)} seeds × {self.config.steps:,} steps"
+        """Its path below that."""
+        return self.path.name if self.path == self.root else os.path.relpath(self.path, self.root)
 
     @property
     def has_weights(self) -> bool:
@@ -73,6 +85,36 @@ class RunResult:
 
 
 @dataclass(frozen=True)
+class Entry:
+    """A column of the tables: the runs of one method that differ in their seeds alone."""
+
+    name: str
+    """The method's, with what sets it apart where a suite has several entries of one method."""
+    title: str
+    method: Method
+    runs: tuple[RunResult, ...]
+    variant: int = 0
+    """Which of the suite's entries of this method it is."""
+
+    @property
+    def config(self) -> RunConfig:
+        """The settings that all runs share; the seeds are the first one's."""
+        return self.runs[0].config
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(sorted(seed for run in self.runs for seed in run.config.seeds))
+
+    @property
+    def budget(self) -> str:
+        return f"{len(self.seeds)} seeds × {self.config.steps:,} steps"
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.method.name == BASELINE
+
+
+@dataclass(frozen=True)
 class Selection:
     """The candidates one method tried on one variation, and the one each seed kept."""
 
@@ -87,6 +129,8 @@ class Selection:
     """Its standard error over the selection episodes, (S, K)."""
     chosen: np.ndarray
     """Index of the candidate each seed kept, (S,)."""
+    shared: bool = True
+    """Whether all seeds tried the same values; where each drew its own, `zs` are one seed's."""
 
     @property
     def positions(self) -> np.ndarray:
@@ -98,6 +142,11 @@ class Selection:
     @property
     def axis_title(self) -> str:
         return "z" if self.on_a_line else "candidate"
+
+    @property
+    def tellable(self) -> bool:
+        """Whether a candidate's z can be told: few numbers, the same for all seeds."""
+        return self.shared and 0 < len(self.zs[0]) <= 4
 
 
 Query = TypeVar("Query", bound=Callable[..., Any])
@@ -139,42 +188,56 @@ class SuiteResult:
 
     @_remembered
     def variations(self, shots: int) -> list[str]:
-        """The variations that every run was adapted to, in the suite's order, without Train."""
-        measured = [
-            set(self.scores.filter(method=run.config.method, shots=shots)["variation"].unique())
-            for run in self.runs
-            if not self.scores.filter(method=run.config.method, shots=shots).is_empty()
-        ]
-        common = set.intersection(*measured) if measured else set()
+        """The variations that every seed was adapted to, in the suite's order, without Train."""
+        seeds = pl.col("seed").n_unique()
+        rows = self.scores.filter(shots=shots)
+        whole = rows.group_by("method").agg(seeds.alias("all"))
+        played = rows.group_by("method", "variation").agg(seeds).join(whole, on="method")
+        counts = played.filter(pl.col("seed") == pl.col("all")).group_by("variation").len()
+        common = set(counts.filter(pl.col("len") == len(whole))["variation"])
         return [v.name for v in self.suite.variations if v.name in common]
 
     @_remembered
-    def runs_at(self, shots: int) -> list[RunResult]:
-        """The runs measured at K, in the order of the catalogue."""
+    def all_entries(self) -> list[Entry]:
+        """Single first, then the methods of the headline, then the others by the catalogue."""
+        by_name: dict[str, list[RunResult]] = defaultdict(list)
+        for run in self.runs:
+            by_name[run.name].append(run)
+        found, seen = [], defaultdict(int)
+        for name, runs in by_name.items():
+            method = runs[0].method
+            variant, seen[method.name] = seen[method.name], seen[method.name] + 1
+            found.append(Entry(name, runs[0].title, method, tuple(runs), variant))
+        return sorted(found, key=lambda entry: place_of(entry.method))
+
+    @_remembered
+    def methods(self, shots: int) -> list[Entry]:
+        """The entries that were measured at K."""
         present = set(self.scores.filter(shots=shots)["method"].unique())
-        return [run for run in self.runs if run.method.name in present]
+        return [entry for entry in self.all_entries() if entry.name in present]
 
-    def methods(self, shots: int) -> list[Method]:
-        return [run.method for run in self.runs_at(shots)]
+    def entry(self, name: str) -> Entry:
+        return next(entry for entry in self.all_entries() if entry.name == name)
 
-    def baseline(self, shots: int) -> Method | None:
-        """The single policy, if it was measured at K."""
-        return next((m for m in self.methods(shots) if m.name == BASELINE), None)
+    def baseline(self, shots: int) -> Entry | None:
+        """The single policy, if it was measured at K; of several, the one with most seeds."""
+        singles = [entry for entry in self.methods(shots) if entry.is_baseline]
+        return max(singles, key=lambda entry: len(entry.seeds), default=None)
 
-    def headliner(self, shots: int) -> Method | None:
-        """The method that the headline speaks of, if it was measured at K."""
+    def headliner(self, shots: int) -> Entry | None:
+        """The entry that the headline speaks of, if it was measured at K."""
         return headliner_of(self.methods(shots))
 
-    def adapting(self, shots: int) -> list[Method]:
-        """The methods that had more than one candidate to choose from."""
+    def adapting(self, shots: int) -> list[Entry]:
+        """The entries that had more than one candidate to choose from."""
         tried = self.scores.filter(shots=shots, phase="select")
         several = tried.filter(tried["candidate"] > 0)["method"].unique()
-        return [method for method in self.methods(shots) if method.name in several]
+        return [entry for entry in self.methods(shots) if entry.name in several]
 
-    def main_method(self, shots: int) -> Method:
-        """Of the methods that had a choice, the one to show first."""
-        methods = self.adapting(shots)
-        return headliner_of(methods) or methods[0]
+    def main_method(self, shots: int) -> Entry:
+        """Of those that had a choice, the one to show first."""
+        entries = self.adapting(shots)
+        return headliner_of(entries) or entries[0]
 
     @_remembered
     def matrix(self, method: str, shots: int) -> np.ndarray:
@@ -194,12 +257,62 @@ class SuiteResult:
         return measure(self.scores.filter(method=method, shots=shots), self.variations(shots))
 
     @_remembered
-    def beside_single(self, method: str, shots: int) -> BesideSingle | None:
-        """A method compared with the single policy; None where there is none, or it is the one."""
-        single = self.baseline(shots)
-        if single is None or method == single.name:
+    def rival(self, name: str, shots: int) -> Rival | None:
+        """The single policy that an entry is compared with: of the same settings if there is one.
+        None where there is none, or it is the one."""
+        entry, singles = self.entry(name), [e for e in self.methods(shots) if e.is_baseline]
+        if entry.is_baseline or not singles:
             return None
-        return beside_single(self.measured(method, shots), self.measured(single.name, shots))
+
+        def likeness(single: Entry) -> tuple[bool, bool, int]:
+            mine, its = entry.config, single.config
+            alike = (mine.hyper, mine.steps) == (its.hyper, its.steps)
+            return alike, share_seeds(entry.seeds, single.seeds), len(single.seeds)
+
+        single = max(singles, key=likeness)
+        measured = self.measured(single.name, shots)
+        began = bool(entry.config.from_single) or not entry.method.is_trained
+        if began and set(entry.seeds) <= set(single.seeds):
+            rows = [single.seeds.index(seed) for seed in entry.seeds]
+            return Rival(single, measured.of_rows(rows), paired=True)
+        return Rival(single, measured, paired=share_seeds(entry.seeds, single.seeds))
+
+    @_remembered
+    def beside_single(self, method: str, shots: int) -> BesideSingle | None:
+        """An entry compared with the single policy; None where there is none, or it is the one."""
+        rival = self.rival(method, shots)
+        if rival is None:
+            return None
+        mine = self.measured(method, shots)
+        return beside_single(mine, rival.measured, paired=rival.paired)
+
+    @_remembered
+    def improvement(self, method: str, shots: int) -> Estimate | None:
+        """How likely a run of it beats one of the single policy on a variation."""
+        rival = self.rival(method, shots)
+        if rival is None:
+            return None
+        pair = self.matrix(method, shots), rival.measured.changed
+        return probability_of_improvement([pair], paired=[rival.paired])
+
+    @_remembered
+    def significant(self, method: str, shots: int) -> Significant | None:
+        """On how many variations it differs from the single policy, and is that still so although
+        so many were looked at."""
+        rival = self.rival(method, shots)
+        if rival is None:
+            return None
+        mine, theirs = self.matrix(method, shots), rival.measured.changed
+        p_values = differences(mine, theirs, paired=rival.paired)
+        if np.isnan(p_values).any():
+            return None
+        gap, corrected = mine.mean(axis=0) - theirs.mean(axis=0), holm(p_values)
+        counts = [
+            int(((p < LEVEL) & (sign * gap > 0.0)).sum())
+            for p in (p_values, corrected)
+            for sign in (1.0, -1.0)
+        ]
+        return Significant(*counts)
 
     def ratio_to_single(self, method: str, shots: int) -> Estimate | None:
         """How many times as good as the single policy; None where that would mean nothing."""
@@ -213,13 +326,15 @@ class SuiteResult:
 
     def headroom(self, method: str, shots: int) -> float | None:
         """The single policy's score on the unchanged environment ÷ that on the changed ones."""
-        return self.measured(method, shots).headroom if method == BASELINE else None
+        single = self.entry(method).is_baseline
+        return self.measured(method, shots).headroom if single else None
 
     @_remembered
     def iqm(self, method: str, shots: int) -> Estimate:
         """The interquartile mean over seeds and variations."""
-        matrix = self.matrix(method, shots)
-        return Estimate(iqm(matrix), *iqm_interval(matrix))
+        matrix, scale = self.matrix(method, shots), self.suite.display_scale
+        low, high = (scale * bound for bound in self.suite.bounds)
+        return Estimate(iqm(matrix), *iqm_interval(matrix, bounds=(low, high)))
 
     @_remembered
     def train_scores(self, method: str, shots: int) -> np.ndarray | None:
@@ -256,72 +371,181 @@ class SuiteResult:
                 f"the scores of {method} on {variation} at K = {shots} name a candidate "
                 "that was never tried; adapt that run again: slackline adapt"
             ) from None
-        line = next(r.method.latent.is_line for r in self.runs if r.method.name == method)
+        line = self.entry(method).method.latent.is_line
         zs = [list(z_of[n]) for n in numbers]
-        return Selection(seeds, zs, line, returns, errors, chosen)
+        shared = tried.select("candidate", "z").n_unique() == len(numbers)
+        return Selection(seeds, zs, line, returns, errors, chosen, shared)
 
     def remarks(self, shots: int) -> list[str]:
         """What a reader of the table at K must know beside its numbers."""
-        methods = self.methods(shots)
+        entries = self.methods(shots)
         samples = [
-            f"{m.title} trains {m.num_members} policies: {m.num_members} times the samples."
-            for m in methods
-            if m.num_members > 1
+            f"{e.title} trains {e.method.num_members} policies: {e.method.num_members} times the "
+            "samples."
+            for e in entries
+            if e.method.num_members > 1
         ]
         partly = [
-            f"{m.title} tries the first {shots} of its {m.latent.size} policies."
-            for m in methods
-            if isinstance(m.latent, OneHot) and m.latent.size > shots
+            f"{e.title} tries the first {shots} of its {e.method.latent.size} policies."
+            for e in entries
+            if isinstance(e.method.latent, OneHot) and e.method.latent.size > shots
         ]
         return [self.suite.note] * bool(self.suite.note) + samples + partly
 
 
-def headliner_of(methods: list[Method]) -> Method | None:
-    """The one of several methods that a report speaks of."""
-    named = {method.name: method for method in methods}
-    return next((named[name] for name in HEADLINERS if name in named), None)
+@dataclass(frozen=True)
+class Rival:
+    """The single policy that an entry is compared with."""
+
+    entry: Entry
+    measured: Measured
+    paired: bool
+    """Whether row by row both are of the same seed."""
+
+
+@dataclass(frozen=True)
+class Significant:
+    """On how many variations a method is better or worse than Single at the 5 % level."""
+
+    better: int
+    worse: int
+    better_after_holm: int
+    worse_after_holm: int
+
+
+def place_of(method: Method) -> int:
+    """Single first, then what headlines speak of, then the others by the catalogue."""
+    first = (BASELINE, *HEADLINERS)
+    if method.name in first:
+        return first.index(method.name)
+    return len(first) + list(CATALOGUE).index(method.name)
+
+
+def headliner_of(entries: list[Entry]) -> Entry | None:
+    """The one of several entries that a report speaks of."""
+    return next((e for name in HEADLINERS for e in entries if e.method.name == name), None)
 
 
 @dataclass(frozen=True)
 class Results:
-    """Everything below one folder."""
+    """Everything below one or several folders."""
 
     path: Path
+    """The first of them."""
     suites: list[SuiteResult]
 
 
-def load_results(path: Path) -> Results:
-    """Read every scored run in a folder."""
-    by_suite: dict[str, list[tuple[RunFolder, pl.DataFrame]]] = defaultdict(list)
-    seen: dict[tuple[str, str], str] = {}
-    for run in finished_runs(path):
-        method = run.config().method
+class Played(NamedTuple):
+    """A run that was adapted to one suite."""
+
+    run: RunFolder
+    config: RunConfig
+    scores: pl.DataFrame
+
+    @property
+    def settings(self) -> str:
+        """The same for runs that differ in their seeds alone."""
+        return json.dumps(self.config.to_json() | {"seeds": None}, sort_keys=True)
+
+
+def load_results(paths: Path | Sequence[Path]) -> Results:
+    """Read every scored run at any depth below some folders."""
+    paths = [paths] if isinstance(paths, Path) else list(paths)
+    by_suite: dict[str, list[Played]] = defaultdict(list)
+    for run in runs_below(paths):
+        config = run.config().spelt_out
         for suite, scores in scores_by_suite(run).items():
-            twin = seen.setdefault((suite, method), run.path.name)
-            if twin != run.path.name:
-                raise SlacklineError(
-                    f"{path}: {twin} and {run.path.name} are both {method} on {suite}; "
-                    "report them from folders of their own, or with --summary"
-                )
-            by_suite[suite].append((run, scores))
-    suites = [suite_result(name, path, played) for name, played in by_suite.items()]
-    return Results(path, suites)
+            by_suite[suite].append(Played(run, config, scores))
+    suites = [suite_result(name, paths[0], by_suite[name]) for name in sorted(by_suite)]
+    return Results(paths[0], suites)
 
 
-def suite_result(
-    name: str, path: Path, played: list[tuple[RunFolder, pl.DataFrame]]
-) -> SuiteResult:
+def suite_result(name: str, path: Path, played: list[Played]) -> SuiteResult:
     """The runs that were adapted to one suite, each with its scores there."""
-    order, suite = list(CATALOGUE), _suite_of_all(name, path, played)
-    played = sorted(played, key=lambda pair: order.index(pair[0].config().method))
-    scores = pl.concat([rows for _, rows in played])
-    shown = scores.with_columns(pl.col("return") * suite.display_scale)
-    return SuiteResult(suite, [_run_result(run) for run, _ in played], shown)
+    suite = _suite_of_all(name, path, played)
+    runs, scores = [], []
+    for entry, title, group in named_groups(played, path):
+        runs += [_run_result(each, entry, title, path) for each in group]
+        scores += [each.scores.with_columns(pl.lit(entry).alias("method")) for each in group]
+    shown = pl.concat(scores).with_columns(pl.col("return") * suite.display_scale)
+    return SuiteResult(suite, runs, shown)
 
 
-def _suite_of_all(name: str, path: Path, played: list[tuple[RunFolder, pl.DataFrame]]) -> Suite:
+def named_groups(played: list[Played], path: Path) -> list[tuple[str, str, list[Played]]]:
+    """(name, title, runs) of what becomes an entry each, in the order of the catalogue."""
+    order, found = list(CATALOGUE), []
+    for method in sorted({p.config.method for p in played}, key=order.index):
+        groups = _groups([p for p in played if p.config.method == method])
+        title = CATALOGUE[method].title
+        if len(groups) == 1:
+            found.append((method, title, groups[0]))
+            continue
+        for group, words in zip(groups, _set_apart(groups, path), strict=True):
+            found.append((f"{method} ({words})", f"{title} ({words})", group))
+    return found
+
+
+def _groups(played: list[Played]) -> list[list[Played]]:
+    """Runs of the same settings together, unless they hold the same seed twice."""
+    found: dict[tuple[str, int], list[Played]] = {}
+    for each in played:
+        copy = 0
+        while any(
+            set(each.config.seeds) & set(other.config.seeds)
+            for other in found.get((each.settings, copy), [])
+        ):
+            copy += 1
+        found.setdefault((each.settings, copy), []).append(each)
+    return list(found.values())
+
+
+def _set_apart(groups: list[list[Played]], path: Path) -> list[str]:
+    """What the settings of each group are, as far as they are not those of all groups."""
+    every = [_settings(group[0]) for group in groups]
+    names = [name for name in every[0] if len({repr(s[name]) for s in every}) > 1]
+    hyper = {f.name for f in fields(Hyper)}
+    names = [name for name in names if name not in hyper or not _explained(name, groups)]
+    words = [", ".join(_word(name, s[name]) for name in names) for s in every]
+    if len(set(words)) == len(words):
+        return words
+    folders = [os.path.relpath(group[0].run.path, path) for group in groups]
+    pairs = zip(words, folders, strict=True)
+    return [f"{word}, {folder}" if word else folder for word, folder in pairs]
+
+
+def _settings(played: Played) -> dict[str, Any]:
+    config = played.config
+    preset, _ = nearest_preset(played.run.suite(), config)
+    return {
+        "preset": preset,
+        "steps": config.steps,
+        "begun from single": bool(config.from_single),
+        "trained on": config.suite,
+        **config.options,
+        **asdict(config.hyper),
+    }
+
+
+def _explained(name: str, groups: list[list[Played]]) -> bool:
+    """Whether each group's preset says what its hyper-parameter `name` is."""
+    return all(
+        name not in nearest_preset(group[0].run.suite(), group[0].config)[1] for group in groups
+    )
+
+
+def _word(name: str, value: Any) -> str:
+    if name == "beta":
+        return f"β = {value:g}"
+    if name == "preset":
+        return str(value)
+    if isinstance(value, bool):
+        return f"{'' if value else 'not '}{name.replace('_', ' ')}"
+    return f"{name.replace('_', ' ')} {brief(value)}"
+
+
+def _suite_of_all(name: str, path: Path, played: list[Played]) -> Suite:
     """The suite as its runs keep it; they must agree, or their scores do not compare."""
-    kept = [(run.path.name, run.spec(name)) for run, _ in played]
+    kept = [(each.run.path.name, each.run.spec(name)) for each in played]
     if is_own(name):  # an earlier version kept no more than the name
         kept = [pair for pair in kept if pair[1]] or kept
     (first, spec), *others = kept
@@ -332,17 +556,20 @@ def _suite_of_all(name: str, path: Path, played: list[tuple[RunFolder, pl.DataFr
                 f"{path}: {first} and {folder} keep different suites by the name {name} "
                 f"({different}); report them from folders of their own"
             )
-    suites = [suite_played(run, name, scores) for run, scores in played]
+    suites = [suite_played(each.run, name, each.scores) for each in played]
     return max(suites, key=lambda suite: len(suite.variations))
 
 
-def _run_result(run: RunFolder) -> RunResult:
-    config = run.config()
+def _run_result(played: Played, name: str, title: str, root: Path) -> RunResult:
+    run, config = played.run, played.config
     return RunResult(
         path=run.path,
         config=config,
-        method=find_method(config.method, **config.options),
+        method=config.resolved_method,
         provenance=run.read()["provenance"],
         progress=run.read_progress(),
         display_scale=run.suite().display_scale,
+        name=name,
+        title=title,
+        root=root,
     )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from rich import table as rich_table
 from rich.console import Console
@@ -19,6 +22,12 @@ class Column:
     """Whether it holds words and stands to the left; numbers stand to the right."""
     quoted: bool = False
     """Whether its numbers are the paper's, of the column before."""
+    link: str = ""
+    """Where its numbers come from: an element of the page."""
+    anchor: str = ""
+    """The element that its head is, to be linked to."""
+    tags: tuple[tuple[str, str], ...] = ()
+    """What the page's filters go by."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +42,10 @@ class Row:
     """The columns to be emphasised on the page."""
     kind: Literal["", "strong", "quiet"] = ""
     on_page: bool = True
+    tags: tuple[tuple[str, str], ...] = ()
+    """What the page's filters go by: ("suite", "ant"), ("method", "lop"), …"""
+    links: tuple[str, ...] = ()
+    """Where each cell's number comes from: an element of the page, "" for none."""
 
 
 @dataclass(frozen=True)
@@ -82,3 +95,55 @@ def markdown(table: Table) -> str:
     rows = [[column.name for column in table.columns], rule, *(row.cells for row in table.rows)]
     lines = ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows]
     return "\n".join([f"**{table.title}**", "", *lines, "", table.caption, ""])
+
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "×": r"$\times$",
+    "−": r"$-$",
+    "β": r"$\beta$",
+    "÷": r"$\div$",
+}
+"""What LaTeX wants otherwise."""
+
+
+def latex(table: Table) -> str:
+    """For a paper: booktabs, with the caption in words."""
+    kinds = "".join("l" if column.words else "r" for column in table.columns)
+    sections = [
+        "\n".join(_latex_row(row.cells) for row in section) for section in table.sections if section
+    ]
+    head = _latex_row([column.name for column in table.columns])
+    body = "\n\\midrule\n".join([head, *sections])
+    caption = _in_latex(f"{table.title}. {table.caption}".strip())
+    lines = (
+        *(r"\begin{table}", r"\centering", rf"\caption{{{caption}}}"),
+        *(rf"\begin{{tabular}}{{{kinds}}}", r"\toprule", body, r"\bottomrule"),
+        *(r"\end{tabular}", r"\end{table}", ""),
+    )
+    return "\n".join(lines)
+
+
+def _latex_row(cells: Sequence[str]) -> str:
+    return " & ".join(map(_in_latex, cells)) + r" \\"
+
+
+def _in_latex(words: str) -> str:
+    return "".join(LATEX.get(character, character) for character in words)
+
+
+def as_csv(records: Sequence[dict[str, Any]]) -> str:
+    """Plain numbers, a line a record; what a record lacks is empty."""
+    names = list(dict.fromkeys(name for record in records for name in record))
+    out = io.StringIO()
+    writer = csv.DictWriter(out, names, restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(
+        {name: "" if value is None else value for name, value in record.items()}
+        for record in records
+    )
+    return out.getvalue()

@@ -12,9 +12,17 @@ from slackline.adapt.helped import helped
 from slackline.bench.stats import Estimate, decimals, summarise
 from slackline.methods.method import Method
 from slackline.paper import paper_average, paper_ratio, paper_score
-from slackline.report.results import SuiteResult
+from slackline.report.results import Entry, SuiteResult
 from slackline.report.table import Column, Row, Table
-from slackline.report.words import COST_RATIO, DEFAULT_Z, HEADROOM, ORACLE
+from slackline.report.words import (
+    COST_RATIO,
+    DEFAULT_Z,
+    HEADROOM,
+    IMPROVEMENT,
+    ORACLE,
+    PAPER_SCORING,
+    many_comparisons,
+)
 from slackline.store.choice import Combination
 from slackline.suites.suite import Suite, Variation
 
@@ -34,11 +42,23 @@ class Kind(NamedTuple):
 
 
 RATIO = "ratio to Single [95 % CI]"
+BETTER = "P(better than Single) [95 % CI]"
+BIASED = "paper's scoring (biased)"
 KINDS = {
     "average": Kind("Average"),
     "standard error": Kind(),
     "IQM [95 % CI]": Kind("IQM", "with 95 % interval"),
     RATIO: Kind("Ratio to Single", "of the averages, with 95 % interval"),
+    BETTER: Kind(
+        "Better than Single",
+        "probability that one run beats another, with 95 % interval",
+        f"P(better than Single): {IMPROVEMENT}.",
+    ),
+    BIASED: Kind(
+        "The paper’s scoring (biased)",
+        "the chosen z’s own selection episodes",
+        f"{BIASED}: {PAPER_SCORING}.",
+    ),
     "default z": Kind(
         "Default z",
         "best on the unchanged environment, no episode spent",
@@ -69,8 +89,11 @@ class Cell(NamedTuple):
     """By which the best of a row is found; None: it does not compete."""
 
 
-def benchmark_table(result: SuiteResult, shots: int) -> Table:
-    """Variations × methods at one K, measured beside the paper's where it has any."""
+def benchmark_table(result: SuiteResult, shots: int, *, paper_scoring: bool = False) -> Table:
+    """Variations × methods at one K, measured beside the paper's where it has any.
+
+    With `paper_scoring` also the number that the paper printed, which is biased: see `BIASED`.
+    """
     columns, held = [Column("variation", "Variation", words=True)], []
     for method in result.methods(shots):
         paper = paper_column(result, method, shots)
@@ -84,7 +107,11 @@ def benchmark_table(result: SuiteResult, shots: int) -> Table:
         ]
         for kinds in _kinds(result, shots)
     ]
-    filled = [[row for row in rows if not set(row.cells[1:]) <= set(EMPTY)] for rows in sections]
+    hidden = set() if paper_scoring else {BIASED}
+    filled = [
+        [r for r in rows if r.cells[0] not in hidden and not set(r.cells[1:]) <= set(EMPTY)]
+        for rows in sections
+    ]
     return Table(
         benchmark_title(result, shots),
         tuple(columns),
@@ -128,8 +155,8 @@ def best_of(values: list[float], digits: int) -> set[int]:
 
 def benchmark_title(result: SuiteResult, shots: int) -> str:
     budgets: dict[str, list[str]] = {}
-    for run in result.runs_at(shots):
-        budgets.setdefault(run.budget, []).append(run.method.name)
+    for entry in result.methods(shots):
+        budgets.setdefault(entry.budget, []).append(entry.name)
     words = [
         budget if len(budgets) == 1 else f"{budget} ({', '.join(methods)})"
         for budget, methods in budgets.items()
@@ -141,15 +168,16 @@ def benchmark_caption(result: SuiteResult, shots: int, shown: set[str]) -> str:
     words = ["mean ± std over seeds, fresh episodes; 'paper' is the paper's own number."]
     words += [k.explained for name, k in KINDS.items() if k.explained and name in shown]
     words += [f"ratio to Single: {COST_RATIO}."] * result.ratios_of_costs(shots)
-    return " ".join([*words, *result.remarks(shots)])
+    return " ".join([*words, *many_comparisons(result, shots), *result.remarks(shots)])
 
 
-def method_column(result: SuiteResult, method: Method, shots: int) -> dict[str, Cell]:
+def method_column(result: SuiteResult, method: Entry, shots: int) -> dict[str, Cell]:
     """What was measured of one method, by row."""
     digits, name = result.digits(shots), method.name
     matrix, measured = result.matrix(name, shots), result.measured(name, shots)
     average, times = summarise(matrix.mean(axis=1)), result.ratio_to_single(name, shots)
     iqm, room = result.iqm(name, shots), result.headroom(name, shots)
+    better = result.improvement(name, shots)
     columns = [summarise(column) for column in matrix.T]
     scores = {
         variation: Cell(found.shown(digits), found.mean)
@@ -160,6 +188,8 @@ def method_column(result: SuiteResult, method: Method, shots: int) -> dict[str, 
         "standard error": Cell(f"{average.standard_error:.{digits}f}"),
         "IQM [95 % CI]": Cell(iqm.shown(digits), iqm.value),
         RATIO: Cell(times.shown(2) if times else "–"),
+        BETTER: Cell(better.shown(2) if better else "–"),
+        BIASED: _average_cell(measured.by_selection, digits),
         "default z": _average_cell(measured.default, digits),
         "oracle (split halves)": _average_cell(measured.oracle, digits),
         "headroom": Cell("–" if room is None else f"{room:.2f}"),
@@ -174,9 +204,9 @@ def _average_cell(scores: np.ndarray | None, digits: int) -> Cell:
     return Cell(summarise(scores.reshape(len(scores), -1).mean(axis=1)).shown(digits))
 
 
-def paper_column(result: SuiteResult, method: Method, shots: int) -> dict[str, Cell]:
+def paper_column(result: SuiteResult, entry: Entry, shots: int) -> dict[str, Cell]:
     """The paper's numbers for one method, by row; empty where it has none."""
-    suite = result.suite.name
+    suite, method = result.suite.name, entry.method
     scores = {name: paper_score(suite, method, name, shots) for name in result.variations(shots)}
     average, ratio = paper_average(suite, method, shots), paper_ratio(suite, method, shots)
     if not any(scores.values()) and average is None:

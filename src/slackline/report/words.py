@@ -6,8 +6,7 @@ import numpy as np
 import polars as pl
 
 from slackline.bench.stats import Summary, summarise
-from slackline.methods.method import Method
-from slackline.report.results import SuiteResult
+from slackline.report.results import Entry, SuiteResult
 
 BEYOND_NOISE = 2.0
 """A difference of fewer standard errors than this is called noise."""
@@ -17,6 +16,14 @@ DEFAULT_Z = (
     "unchanged one"
 )
 ORACLE = "z chosen by one half of the selection episodes and scored on the other half, both ways"
+PAPER_SCORING = (
+    "the mean of the chosen z's own selection episodes, which the paper printed; the best of "
+    "several noisy numbers is too high, so that it is shown beside the score, never instead of it"
+)
+IMPROVEMENT = (
+    "how likely one run of the method scores more than one of Single on the same changed "
+    "environment, averaged over those (a half: as likely as not), with a bootstrapped interval"
+)
 HEADROOM = (
     "how many times as well the single policy does on the unchanged environment as on the changed "
     "ones; at 1.00 the changes cost it nothing, and there is nothing to win back"
@@ -40,7 +47,7 @@ def headline(result: SuiteResult, shots: int) -> str:
     """Who scores what, on average."""
     digits, found = result.digits(shots), averages(result, shots)
 
-    def scored(method: Method) -> str:
+    def scored(method: Entry) -> str:
         return f"{found[method.name].mean:.{digits}f}"
 
     where = changed_environments(result, shots)
@@ -54,7 +61,7 @@ def headline(result: SuiteResult, shots: int) -> str:
     return f"{where}: {listed}."
 
 
-def in_a_sentence(method: Method) -> str:
+def in_a_sentence(method: Entry) -> str:
     """A method's title as it stands within a sentence."""
     return method.title[0].lower() + method.title[1:]
 
@@ -90,13 +97,13 @@ def verdict(result: SuiteResult, shots: int) -> str:
 def conditions(result: SuiteResult, shots: int) -> str:
     """Under what conditions the table's numbers were measured."""
     rows = result.scores.filter(shots=shots)
-    runs = result.runs_at(shots)
-    trained = [run.budget for run in runs]
+    entries = result.methods(shots)
+    trained = [entry.budget for entry in entries]
     if len(set(trained)) == 1:
         budget = f"Trained with {trained[0].replace('1 seeds', '1 seed')} for each method"
     else:
         budget = "Trained with " + ", ".join(
-            f"{words} ({run.method.title})" for words, run in zip(trained, runs, strict=True)
+            f"{words} ({entry.title})" for words, entry in zip(trained, entries, strict=True)
         )
     tried = _episodes(rows.filter(phase="select"))
     fresh = _episodes(rows.filter(phase="score"))
@@ -107,6 +114,29 @@ def conditions(result: SuiteResult, shots: int) -> str:
         "seeds; best measured method in bold. IQM is the mean of the middle half of all "
         f"seeds × variations, with a 95 % interval.{remarks}"
     )
+
+
+def many_comparisons(result: SuiteResult, shots: int) -> list[str]:
+    """What is left of the differences on single variations although so many were looked at."""
+    num = len(result.variations(shots))
+    if num < 2:
+        return []
+    found = [
+        (entry.title, result.significant(entry.name, shots)) for entry in result.methods(shots)
+    ]
+    words = [
+        f"{title} is better than Single on {s.better} of {num} variations and worse on {s.worse} "
+        f"at the 5 % level; corrected for {num} comparisons (Holm) better on "
+        f"{s.better_after_holm}, worse on {s.worse_after_holm}."
+        for title, s in found
+        if s is not None
+    ]
+    paired = any(
+        rival.paired
+        for entry in result.methods(shots)
+        if (rival := result.rival(entry.name, shots)) is not None
+    )
+    return words + ["Runs of the same seeds are compared pair by pair."] * paired
 
 
 def _episodes(rows: pl.DataFrame) -> str:
