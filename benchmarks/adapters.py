@@ -24,7 +24,7 @@ import numpy as np
 
 from slackline.adapt.adapter import Adapter, State
 from slackline.adapt.catalogue import ADAPTERS, adapter_named
-from slackline.methods.latent import Latent, Simplex
+from slackline.methods.latent import Interval, Latent, Members, Simplex
 from slackline.methods.training_returns import TrainingReturns
 
 BUDGETS = (5, 10, 20, 50, 100)
@@ -102,6 +102,7 @@ def cells(table: Table, repeats: int) -> Iterator[Cell]:
         prior = TrainingReturns.of(table.z[known], table.returns[s, 0, known, :10])
         order = np.random.default_rng([s, v, r]).permutation(num_episodes)
         one, other = order[: num_episodes // 2], order[num_episodes // 2 :]
+        one = one if len(one) else other  # one episode a z: the environment is deterministic
         returns = table.returns[s, v + 1]
         yield Cell(table.z, returns[:, one], returns[:, other].mean(axis=1), prior)
 
@@ -125,34 +126,48 @@ def replayed(
     return found
 
 
-def replay(table: Table, names: list[str], repeats: int) -> dict[str, Any]:
+def latent_of(z: np.ndarray) -> Latent:
+    """The space that the z's of a table are of."""
+    if z.shape[1] == 1:
+        return Interval()
+    one_hot = len(z) == z.shape[1] and np.array_equal(np.sort(z, axis=1)[:, -1], np.ones(len(z)))
+    return Members(len(z)) if one_hot else Simplex(z.shape[1])
+
+
+def replay(
+    table: Table, names: list[str], repeats: int, budgets: tuple[int, ...] = BUDGETS
+) -> dict[str, Any]:
     """What every adapter scores at every budget, on average over seeds and variations."""
-    latent = Simplex(table.z.shape[1])
+    latent = latent_of(table.z)
     found: dict[str, list[Any]] = {name: [] for name in names}
-    default, oracle = [], []
+    default, oracle, spread = [], [], []
     for i, cell in enumerate(cells(table, repeats)):
         assert cell.prior is not None
         default.append(cell.scores[cell.nearest(cell.prior.default)])
         oracle.append(cell.scores[cell.told.mean(axis=1).argmax()])
+        spread.append(cell.scores.var())
         for name in names:
             trained = float(cell.prior.mean.max())
             options = {"floor": trained - 0.5 * abs(trained)} if name == "safe" else {}
             adapter = adapter_named(name, **options)
-            each = [BUDGETS] if name in ANYTIME else [(budget,) for budget in BUDGETS]
+            each = [budgets] if name in ANYTIME else [(budget,) for budget in budgets]
             found[name].append([x for b in each for x in replayed(adapter, latent, cell, b, i)])
     return {
         "table": table.name,
         "seeds x variations x z x episodes": list(table.returns.shape),
         "default": _mean(np.array(default)),
         "oracle": _mean(np.array(oracle)),
+        "spread": float(np.sqrt(np.mean(spread))),
         "adapters": {
-            name: _by_budget(np.array(rows), np.array(default), np.array(oracle))
+            name: _by_budget(np.array(rows), np.array(default), np.array(oracle), budgets)
             for name, rows in found.items()
         },
     }
 
 
-def _by_budget(rows: np.ndarray, default: np.ndarray, oracle: np.ndarray) -> dict[str, Any]:
+def _by_budget(
+    rows: np.ndarray, default: np.ndarray, oracle: np.ndarray, budgets: tuple[int, ...]
+) -> dict[str, Any]:
     """Of (score, worst episode) by cell and budget (C, B, 2)."""
     return {
         str(budget): {
@@ -161,7 +176,7 @@ def _by_budget(rows: np.ndarray, default: np.ndarray, oracle: np.ndarray) -> dic
             "regret": _mean(oracle - rows[:, b, 0]),
             "worst episode": _mean(rows[:, b, 1])[0],
         }
-        for b, budget in enumerate(BUDGETS)
+        for b, budget in enumerate(budgets)
     }
 
 
@@ -174,17 +189,43 @@ def _mean(values: np.ndarray) -> list[float]:
 def shown(found: dict[str, Any]) -> str:
     """One table in Markdown: the gain over the default z by adapter and budget."""
     default, oracle = found["default"][0], found["oracle"][0]
+    budgets = list(next(iter(found["adapters"].values())))
     lines = [
         f"**{found['table']}** default z {default:.5g}, oracle {oracle:.5g}",
         "",
-        "| adapter | " + " | ".join(map(str, BUDGETS)) + " | worst episode (20) |",
-        "|---|" + "---:|" * (len(BUDGETS) + 1),
+        "| adapter | " + " | ".join(budgets) + f" | worst episode ({budgets[-1]}) |",
+        "|---|" + "---:|" * (len(budgets) + 1),
     ]
     for name, rows in found["adapters"].items():
-        gains = [rows[str(b)]["gain"] for b in BUDGETS]
+        gains = [rows[b]["gain"] for b in budgets]
         words = [f"{gain:+.3g} ± {error:.2g}" for gain, error in gains]
-        worst = f"{rows['20']['worst episode']:.4g}"
+        worst = f"{rows[budgets[-1]]['worst episode']:.4g}"
         lines.append(f"| `{name}` | " + " | ".join([*words, worst]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def summary(results: list[dict[str, Any]]) -> str:
+    """Over all tables: the share of the oracle's gain that was reached and the regret as a fraction
+    of the grid's, both of means over tables in units of how much scores differ along z."""
+
+    budgets = list(results[0]["adapters"]["grid"])
+
+    def mean(name: str, what: str, budget: str) -> float:
+        rows = [(r["adapters"][name][budget][what][0], r["spread"]) for r in results]
+        return float(np.mean([value / max(spread, 1e-9) for value, spread in rows]))
+
+    gains = [(r["oracle"][0] - r["default"][0]) / max(r["spread"], 1e-9) for r in results]
+    lines = [
+        f"**all {len(results)} tables**: share of the oracle's gain (regret ÷ the grid's)",
+        "",
+        "| adapter | " + " | ".join(budgets) + " |",
+        "|---|" + "---:|" * len(budgets),
+    ]
+    for name in results[0]["adapters"]:
+        shares = [mean(name, "gain", b) / float(np.mean(gains)) for b in budgets]
+        regrets = [mean(name, "regret", b) / mean("grid", "regret", b) for b in budgets]
+        words = [f"{s:.2f} ({r:.2f})" for s, r in zip(shares, regrets, strict=True)]
+        lines.append(f"| `{name}` | " + " | ".join(words) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -202,6 +243,8 @@ def main() -> None:
     replaying.add_argument("tables", type=Path, nargs="+")
     replaying.add_argument("--out", type=Path)
     replaying.add_argument("--repeats", type=int, default=2)
+    replaying.add_argument("--seeds", type=int, default=8)
+    replaying.add_argument("--budgets", type=int, nargs="+", default=list(BUDGETS))
     replaying.add_argument("--adapters", nargs="+", default=list(ADAPTERS))
     chosen = parser.parse_args()
     if chosen.verb == "sample":
@@ -210,8 +253,13 @@ def main() -> None:
     results = []
     for path in chosen.tables:
         begun = time.process_time()
-        results.append(replay(table_of(path), chosen.adapters, chosen.repeats))
+        table = table_of(path)
+        table = table._replace(returns=table.returns[: chosen.seeds])
+        budgets = tuple(sorted(chosen.budgets))
+        results.append(replay(table, chosen.adapters, chosen.repeats, budgets))
         print(shown(results[-1]), f"({time.process_time() - begun:.0f} s)\n", flush=True)
+    if "grid" in chosen.adapters and len(results) > 1:
+        print(summary(results))
     if chosen.out is not None:
         chosen.out.write_text(json.dumps(results, indent=1) + "\n")
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from slackline.adapt.asktell import AskTell
-from slackline.adapt.catalogue import spending
+from slackline.adapt.catalogue import WITH_BUDGET, spending
 from slackline.errors import SlacklineError, imported
 from slackline.store.pretrained import located
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
 from slackline.subspace import Subspace, load_subspaces
 
 if TYPE_CHECKING:
+    from slackline.adapt.critic import Ranking
     from slackline.adapt.kshot import Adaptation, KShot
     from slackline.analyses.analysis import Finding, Subject
     from slackline.envs.api import Params
@@ -51,8 +52,11 @@ class Line(Subspace):
         """Ask/tell adaptation with a budget of episodes that you run yourself.
 
         `name` is one of `slackline.ADAPTERS`; `options` are its fields (`floor=100.0` of "safe").
-        `shots` and `episodes` are the paper's grid: so many z's, so many episodes each.
+        Left out, it is the one that chose best (`docs/adapters.md`), with 20 episodes. `shots` and
+        `episodes` are the paper's grid: so many z's, so many episodes each.
         """
+        if name is None and shots is None and episodes is None:
+            name = WITH_BUDGET
         chosen = spending(self.method.latent, name, budget, shots, episodes, **options)
         return AskTell(chosen.adapter, self, chosen.budget)
 
@@ -83,6 +87,14 @@ class Line(Subspace):
             return adapt_one(
                 self, variation, adapter, budget, shots, episodes, score_episodes, found, **options
             )
+
+    def ranking(self, observations: Any) -> Ranking:
+        """z's in the order of what the critic expects of them, given first observations (num, size)
+        of episodes, or one (size,): it costs no episode, and knows nothing of what has changed but
+        what these show."""
+        from slackline.adapt.critic import ranked
+
+        return ranked(self, observations)
 
     def export(
         self,

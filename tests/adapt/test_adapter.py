@@ -18,6 +18,7 @@ from probes import properties
 
 from slackline.adapt.asktell import AskTell, load_adapter
 from slackline.adapt.catalogue import ADAPTERS, BUDGET, adapter_named
+from slackline.api import Line
 from slackline.errors import SlacklineError
 from slackline.methods.latent import Bezier, Interval, Latent, Members, Point, Simplex, Skills
 from slackline.methods.training_returns import TrainingReturns
@@ -229,6 +230,11 @@ def test_what_is_used_where_nothing_is_named() -> None:
         adapter = by_hand(Interval(), **asked)
         assert (adapter.adapter.name, adapter.remaining) == expected
     assert by_hand(Interval(), shots=4, episodes=2).adapter == adapter_named("grid", shots=4)
+    ours: Any = Line.adapter
+    assert (
+        repr(ours(fake_line(Interval()))) == f"AskTell(Bayes(looks=5): 0 of {BUDGET} episodes told)"
+    )
+    assert ours(fake_line(Interval()), shots=4).adapter == adapter_named("grid", shots=4)
 
 
 @pytest.mark.parametrize("name", ADAPTERS)

@@ -63,6 +63,18 @@ def test_a_large_difference_is_found_within_a_few_episodes(name: str) -> None:
     assert choice.mean == pytest.approx(200.0, abs=20.0)
 
 
+@pytest.mark.parametrize("anchors", [3, 6, 12])
+def test_one_good_corner_of_many_is_found(anchors: int) -> None:
+    """The centre returns 20, the last anchor 200: as many episodes as corners and a few will do."""
+    adapter = by_hand(Simplex(anchors, spread="corners"), "bayes", anchors + 8)
+    while adapter.remaining:
+        z = adapter.ask()
+        adapter.tell(z, 20.0 + 180.0 * float(z[-1]) ** 2)
+    choice = adapter.best()
+    assert choice.z[-1] > 0.9
+    assert choice.probability > 0.9
+
+
 def test_safe_asks_for_nothing_that_is_predicted_to_be_bad() -> None:
     """The return falls to both sides of 0.25; below 60 is forbidden, and found by the others."""
 

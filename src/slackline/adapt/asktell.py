@@ -15,6 +15,8 @@ import numpy as np
 
 from slackline.adapt.adapter import LARGEST, MAX_CANDIDATES, Adapter, Choice, State
 from slackline.adapt.catalogue import adapter_named
+from slackline.adapt.episode import MARGIN, Course, Episode
+from slackline.adapt.model import believe
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.io.files import as_path, check_format, read_json, write_output
 from slackline.methods.latent import as_floats
@@ -38,6 +40,8 @@ class AskTell:
         self.state: State = adapter.init(
             line.method.latent.drawn_by(line.seed), budget, line.training
         )
+        self.course = Course()
+        """How the best whole episode went, of those that were told step by step."""
 
     def __repr__(self) -> str:
         done = int(self.state.told.sum())
@@ -58,6 +62,22 @@ class AskTell:
         """The lowest return that was told; None before the first."""
         told = self.state.returns[self.state.told]
         return float(told.min()) if len(told) else None
+
+    @property
+    def noise(self) -> float:
+        """What is believed of the standard deviation of one episode's return."""
+        return believe(self.state).noise
+
+    @property
+    def saved_steps(self) -> int:
+        """Steps that were not played, because hopeless episodes were stopped (`episode()`)."""
+        return self.course.saved_steps
+
+    def episode(self, margin: float = MARGIN) -> Episode:
+        """Ask for the next episode, to be told step by step: `on_step(reward)` says when it has
+        become hopeless, `margin` standard deviations of a return behind the best; then `end()`."""
+        require_number("margin", margin, above=0.0, high=1e6)
+        return Episode(self, self.ask(), margin)
 
     def ask(self) -> np.ndarray:
         """The z to run the next episode with."""
@@ -118,6 +138,7 @@ class AskTell:
             "budget": state.budget,
             "asked": [[float(x) for x in z] for z in state.asked],
             "returns": [None if np.isnan(x) else float(x) for x in state.returns],
+            "course": self.course.to_json(),
         }
         return write_output(as_path(path), json.dumps(values, indent=1, allow_nan=False) + "\n")
 
@@ -142,6 +163,8 @@ def load_adapter(path: str | Path, line: Subspace) -> AskTell:
         if len(values["asked"]) != len(returns) or len(returns) > values["budget"]:
             raise ValueError("more returns than asks, or more asks than its budget")
         asked = np.array([line.method.latent.parse(z) for z in asked], np.float32)
+        if "course" in values:  # earlier versions did not keep it
+            found.course = Course.from_json(values["course"])
     except (KeyError, TypeError, ValueError, OverflowError, SlacklineError) as error:
         raise SlacklineError(f"{path}: has an unusable state ({error})") from None
     size = line.method.latent.size

@@ -26,8 +26,6 @@ MOST_SHOTS = 128
 LENGTHS, SIZES, NOISES = (0.15, 0.4, 1.2), (0.03, 0.1, 0.3, 1.0), (0.01, 0.03, 0.1, 0.3, 1.0)
 GRID = np.array(list(product(LENGTHS, SIZES, NOISES)))
 """ℓ, and σ and the standard deviation of an episode in units u, (H, 3)."""
-LIKELY = 0.7
-"""Probability of beating the default z from which on another z is chosen."""
 SMOOTHING = 0.1
 """Width of the kernel that smooths the training return."""
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
@@ -57,9 +55,9 @@ class Belief:
         return Choice(self.z[i].copy(), float(self.mean[i]), error, self.better(i))
 
     def best(self) -> Choice:
-        """The z with the highest mean, if it is likely enough to beat the default z; else that."""
-        i = int(np.argmax(self.mean))
-        return self.choice(i if self.better(i) >= LIKELY else 0)
+        """The z with the highest mean; the default z where several tie. The law itself shrinks to
+        the default z: a threshold of probability on top of it lost on development changes."""
+        return self.choice(int(np.argmax(self.mean)))
 
     def better(self, i: int) -> float:
         """Probability that the i-th z returns more than the default z."""
