@@ -29,7 +29,7 @@ class Ranking:
 def ranked(line: Subspace, observations: Any) -> Ranking:
     """Rank z's by the mean of V(s0, z) over first observations (num, size), or one (size,)."""
     latent, critic = line.method.latent, critic_of(line)
-    seen = np.atleast_2d(np.asarray(observations, np.float32))
+    seen: Any = np.atleast_2d(np.asarray(observations, np.float32))
     if seen.shape[1:] != line.observation_shape or not np.isfinite(seen).all():
         raise SlacklineError(
             f"observations have shape {np.shape(observations)}; they must be finite numbers, "
