@@ -17,8 +17,8 @@ from slackline.suites import builtin
 
 ROOT = Path(__file__).parents[1]
 HEAD = (
-    "| suite | seeds × steps | Single | fan, no episode spent | fan, K = 10 | ratio to Single | "
-    "unchanged | headroom |\n|---|---:|---:|---:|---:|---:|---:|---:|"
+    "| suite | method | seeds × steps | Single | no episode spent | K = 10 | ratio to Single | "
+    "unchanged | headroom |\n|---|---|---:|---:|---:|---:|---:|---:|---:|"
 )
 
 
@@ -30,11 +30,9 @@ def rows() -> list[dict[str, Any]]:
 
 
 def named(row: dict[str, Any]) -> str:
-    """The suite, whether seed by seed the fan began as the single policy it is compared with, and
-    how many episodes each z was tried for, if not as often as the suite's protocol says."""
+    """The suite, and how many episodes each z was tried for, if not as often as its protocol
+    says."""
     words = [row["suite"]]
-    if row["paired"]:
-        words.append("from Single")
     if row["episodes"] != builtin(row["suite"]).protocol.episodes:
         words.append(f"{row['episodes']} episodes a z")
     return ", ".join(words)
@@ -53,7 +51,7 @@ def line(row: dict[str, Any]) -> str:
         seeds += f" ({row['single_seeds']} of Single)"
     steps = row["steps"] / 1e6
     return (
-        f"| {named(row)} | {seeds} × {steps:g}M | {shown(row['single_score'])} | "
+        f"| {named(row)} | {row['method']} | {seeds} × {steps:g}M | {shown(row['single_score'])} | "
         f"{shown(row['default_score'])} | {shown(row['score'])} ± {shown(row['score_error'])} | "
         f"{ratio} | {row['train_ratio']:.2f} | {row['headroom']:.2f} |"
     )
