@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "benchmarks"))
-import against
+import against  # type: ignore[import-not-found]
 
 
 class Fake:

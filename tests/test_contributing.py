@@ -19,7 +19,7 @@ from slackline.methods.method import Method
 
 GUIDE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TINY = sl.Hyper(num_envs=8, num_steps=8, hidden=(8,), critic_hidden=(8,))
-FEW = {"shots": 2, "episodes": 1, "score_episodes": 1}
+FEW: dict[str, Any] = {"shots": 2, "episodes": 1, "score_episodes": 1}
 
 
 def section(title: str) -> str:
