@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from slackline.adapt.asktell import AskTell, load_adapter
     from slackline.adapt.catalogue import ADAPTERS
     from slackline.adapt.kshot import Adaptation
-    from slackline.analyses.catalogue import ANALYSES
     from slackline.api import Line, adapt_many, analyse, load, suite, sweep, train, train_seeds
     from slackline.envs.envpool import envpool
     from slackline.envs.gymnasium import gymnasium
@@ -34,7 +33,6 @@ compile_loops_whole()
 # JAX takes a second to import, so names are fetched from their homes on first use.
 _HOMES = {
     "ADAPTERS": "slackline.adapt.catalogue",
-    "ANALYSES": "slackline.analyses.catalogue",
     "Adaptation": "slackline.adapt.kshot",
     "Adapter": "slackline.adapt.adapter",
     "AskTell": "slackline.adapt.asktell",
@@ -62,7 +60,6 @@ _HOMES = {
 
 __all__ = [
     "ADAPTERS",
-    "ANALYSES",
     "CATALOGUE",
     "Adaptation",
     "Adapter",

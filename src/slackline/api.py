@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from slackline.adapt.asktell import AskTell
 from slackline.adapt.catalogue import WITH_BUDGET, spending
 from slackline.errors import SlacklineError, imported
+from slackline.methods.catalogue import FAN
 from slackline.store.pretrained import located
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
 from slackline.subspace import Subspace, load_subspaces
@@ -185,6 +186,7 @@ def train_seeds(
     numbers = (first_seed,) if seeds == 1 else tuple(range(first_seed, first_seed + seeds))
     training = imported("slackline.training")
     found = imported("slackline.suites.resolve").as_suite(suite)
+    method = FAN if method is None and from_run is not None else method
     config = training.configure(
         found, method, seeds=numbers, steps=steps, hyper=hyper, preset=preset, **options
     )
@@ -236,7 +238,8 @@ def analyse(
     env: Any = None,
     **options: Any,
 ) -> Finding:
-    """Look at finished runs in one of the ways of `slackline.ANALYSES`, whose fields `options` are.
+    """Look at finished runs in one of the ways that `slackline analyse --help` names; `options` are
+    that one's own.
 
     `variations` are names of the suite's, by default all; `suite` is another one than the runs were
     trained on, with the same observations and actions. `env` names environments of your own again,

@@ -15,8 +15,8 @@ import pytest
 from commands import refused, told
 from documents import blocks
 
-import slackline as sl
 from slackline import cli
+from slackline.analyses.catalogue import ANALYSES
 
 pytest.importorskip("matplotlib")
 
@@ -94,7 +94,7 @@ def test_the_guides_example(
     section = guide.split("## Add an analysis\n")[1].split("\n## ")[0]
     names: dict[str, Any] = {}
     exec(compile(blocks(section, "python")[0], "guide", "exec", dont_inherit=True), names)
-    monkeypatch.setitem(sl.ANALYSES, "seeds", names["Seeds"])
+    monkeypatch.setitem(ANALYSES, "seeds", names["Seeds"])
     said = told(capsys, "analyse", "seeds", "runs/line", "runs/single", "--json")
     assert list(json.loads(said).values()) == [3, 3]
 

@@ -44,7 +44,8 @@ def ranked(line: Subspace, observations: Any) -> Ranking:
 def critic_of(line: Subspace) -> MLP:
     """The critic on raw observations, on NumPy."""
     critic: Any = tree_map(np.asarray, line.critic)
-    if not isinstance(critic, MLP) or line.method.num_members > 1:
+    sees_z = line.method.member.latent.size == line.method.latent.size
+    if not isinstance(critic, MLP) or not sees_z:
         raise SlacklineError(f"{line.method.name}: has no critic that sees z, so it ranks none")
     if line.normaliser is None:
         return critic

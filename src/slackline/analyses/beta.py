@@ -46,6 +46,8 @@ class AtBeta(NamedTuple):
     def training(self) -> np.ndarray:
         """Mean return at the end of the training, by seed (S,)."""
         steps, returns = self.result.runs[0].curve()
+        if not len(steps):  # made of another run's policies
+            return np.full(len(self.result.runs[0].config.seeds), np.nan)
         end = returns[steps > (1.0 - self.last) * steps[-1]]
         return mean_over_seeds(end)
 

@@ -221,7 +221,8 @@ def perturb_run(run: RunFolder, out: Path, members: int, noise: float) -> RunFol
 
 def open_run(run: RunFolder, out: Path) -> RunFolder:
     """A run folder whose lines of vigour are made of a single policy's run."""
-    return made_of(run, [one.opened() for one in run.subspaces()], out)
+    lines = [one.opened() for one in run.subspaces()]
+    return made_of(run, with_training_returns(lines, suite_for(lines[0], None)), out)
 
 
 def made_of(run: RunFolder, subspaces: list[Subspace], out: Path) -> RunFolder:

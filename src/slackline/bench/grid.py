@@ -199,9 +199,9 @@ def _product(word: str, number: int, table: Any) -> Product:
         for name, kind in KINDS.items():
             if not isinstance(table.get(name, kind()), kind):
                 raise SlacklineError(f"{name} is {table[name]!r}; it must be a {kind.__name__}")
-        for word in (*table.get("suites", []), *table.get("methods", [])):
-            if not isinstance(word, str):
-                raise SlacklineError(f"{word!r} is no name of a suite or method")
+        for name in (*table.get("suites", []), *table.get("methods", [])):
+            if not isinstance(name, str):
+                raise SlacklineError(f"{name!r} is no name of a suite or method")
         return decode(Product, table, required=("suites",), what="its fields")
     except SlacklineError as error:
         raise SlacklineError(f"{word}: [[grid]] number {number}: {error}") from None

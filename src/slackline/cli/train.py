@@ -22,6 +22,7 @@ from slackline.cli.options import (
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
+from slackline.methods.catalogue import FAN
 from slackline.runtime import set_up_jax
 from slackline.shown import human
 from slackline.store.run import RunFolder, folder_name
@@ -71,6 +72,10 @@ class Train:
     hyper: Hyper = field(default_factory=Hyper)
     """Hyper-parameters, one by one; `--hyper FILE` begins with what `slackline tune` wrote."""
 
+    def usual_method(self, suite: Suite) -> str:
+        """Where none is named: the suite's, or what can begin from a single policy."""
+        return suite.recommended if self.from_run is None else FAN
+
     def run(self) -> None:
         from slackline.training import beginning_from, configure, run_training
 
@@ -78,7 +83,7 @@ class Train:
         require_count("seeds", self.seeds, high=10_000)
         require_number("checkpoint_seconds", self.checkpoint_seconds, low=0.0)
         suite = find_suite(self.suite)
-        method = self.method or suite.recommended
+        method = self.method or self.usual_method(suite)
         config = configure(
             suite,
             method,
@@ -151,7 +156,7 @@ def beginning(asked: Train, file: str | None) -> Hyper:
     """The hyper-parameters to begin with: a file's, a preset's, or the paper's."""
     suite = find_suite(asked.suite)
     if file is None:
-        return suite.preset(asked.preset, asked.method or suite.recommended)
+        return suite.preset(asked.preset, asked.method or asked.usual_method(suite))
     if asked.preset != "paper":
         raise SlacklineError("--hyper FILE and --preset exclude each other; give one of them")
     from slackline.store.choice import load_choice

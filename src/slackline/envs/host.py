@@ -391,7 +391,9 @@ class Watch:
             failed.add_note(f"It was here:\n{self._worker.stack()}")
             raise failed from None
         except WorkFailed as failed:
-            raise self._named(when, failed.error) from failed.error
+            named = self._named(when, failed.error)
+            # An error that was named already must not become its own cause: that is a cycle.
+            raise named from None if named is failed.error else failed.error
         finally:
             if self._sentinel is not None:
                 self._sentinel.note(b"")

@@ -2,7 +2,8 @@
 
 Of all directions in a policy's parameters the scale of its last layer is one that matters on a
 robot that changed: a lighter one, or one that lost a sensor, wants to be moved less vigorously.
-Nothing has to be trained for it, so that the line costs nothing: its middle is a single policy.
+Nothing has to be trained for it, so that the line costs nothing: at the gain 1 it is the single
+policy that was trained.
 """
 
 from __future__ import annotations

@@ -271,7 +271,7 @@ class SuiteResult:
 
         single = max(singles, key=likeness)
         measured = self.measured(single.name, shots)
-        began = bool(entry.config.from_single) or not entry.method.is_trained
+        began = bool(entry.config.from_single) or entry.method.made_of_single
         if began and set(entry.seeds) <= set(single.seeds):
             rows = [single.seeds.index(seed) for seed in entry.seeds]
             return Rival(single, measured.of_rows(rows), paired=True)
