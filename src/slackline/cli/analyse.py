@@ -116,19 +116,18 @@ def command_of(kind: type[Analysis]) -> type[Analyse]:
     return made
 
 
-class _Help:
-    def run(self) -> None:
-        width = max(map(len, ANALYSES)) + 2
-        kinds = "\n".join(f"  {name:{width}}{kind.summary}" for name, kind in ANALYSES.items())
-        print(USAGE.format(kinds=kinds))
+def kinds_told() -> str:
+    """The help of the verb itself: its kinds."""
+    width = max(map(len, ANALYSES)) + 2
+    kinds = "\n".join(f"  {name:{width}}{kind.summary}" for name, kind in ANALYSES.items())
+    return USAGE.format(kinds=kinds)
 
 
-def parse(argv: list[str]) -> Analyse | _Help:
+def parse(argv: list[str]) -> Analyse:
     word = first_word(argv)
-    if word is None:
-        if argv and argv[0] not in ("-h", "--help"):
-            raise SlacklineError(
-                f"KIND comes first: {', '.join(ANALYSES)} (slackline analyse --help)"
-            )
-        return _Help()
-    return parse_as(f"analyse {word}", command_of(kind_named(word)), argv[1:])
+    if word is not None:
+        return parse_as(f"analyse {word}", command_of(kind_named(word)), argv[1:])
+    if argv and argv[0] not in ("-h", "--help"):
+        raise SlacklineError(f"KIND comes first: {', '.join(ANALYSES)} (slackline analyse --help)")
+    print(kinds_told())
+    raise SystemExit(0)
