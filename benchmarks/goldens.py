@@ -36,8 +36,8 @@ RESULTS = ROOT / "results"
 GYM = "gym:CartPole-v1"
 VERBS = ("list", "train", "adapt", "bench", "watch", "tune", "export", "report")
 DISCRETE = ("single", "ensemble", "lop", "cop", "bop", "diayn_r", "diayn_r_l2", "fan")
-CONTINUOUS = ("lop", "fan", "lc")
-"""Methods to train on CartPole and on Pendulum; lc needs continuous actions."""
+CONTINUOUS = ("lop", "fan", "lc", "vigour")
+"""Methods to train on CartPole and on Pendulum; the last two need continuous actions."""
 SCORES = ("suite", "method", "seed", "variation", "shots", "phase", "candidate", "episode")
 """What identifies a row of the score table. Columns added later do not count."""
 

@@ -13,9 +13,9 @@ from fake_store import Store
 
 from slackline import cli
 from slackline.bench.stats import ratio
-from slackline.report import summary
 from slackline.store.run import RunFolder
 from slackline.store.scores import read_scores
+from slackline.suites.suite import Suite
 
 NAMES = """
     suite method ours ratio low high train_ratio headroom seeds steps K score score_error train
@@ -115,7 +115,7 @@ def test_the_single_policy_is_not_compared_with_itself(pair: Store) -> None:
 def test_our_method_is_named_in_one_place(
     pair: Store, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(summary, "OURS", "lop")
+    monkeypatch.setattr(Suite, "recommended", "lop")
     assert [row["ours"] for row in summarised(pair)] == [False, True]
     printed = capsys.readouterr().out
     assert "lop (ours)" in printed
@@ -325,7 +325,6 @@ def test_the_table_is_printed_and_written(
         ("runs --summary empty", "empty: is a folder"),
         ("runs --summary s.json --out page.html", "neither page nor figures"),
         ("runs --summary s.json --figures f", "neither page nor figures"),
-        ("runs runs", "several can be given with --summary"),
         ("", "name at least one FOLDER"),
         ("runs --summary", "--summary"),
     ],
