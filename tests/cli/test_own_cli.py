@@ -107,7 +107,7 @@ def test_default_folder_has_a_tame_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     told(capsys, "train", "gym:Pendulum-v1?g=5.0", "--steps", "64", *TINY)
-    assert (tmp_path / "runs" / "gym-Pendulum-v1-g-5.0-fan" / "run.json").exists()
+    assert (tmp_path / "runs" / "gym-Pendulum-v1-g-5.0-vigour" / "run.json").exists()
 
 
 def test_the_example_file_is_the_one_in_the_docs() -> None:
@@ -172,7 +172,7 @@ def test_a_run_keeps_what_its_suite_file_said(
     assert refused(capsys, *adapt).strip().endswith(shlex.join(["slackline", *both]))
     before = told(capsys, *both)
     assert "target = -0.5" in before
-    assert "trained fan on aims.toml" in told(capsys, *train, "--resume")
+    assert "trained vigour on aims.toml" in told(capsys, *train, "--resume")
     assert "target = -0.5" in told(capsys, "adapt", "run", *SMALL, "--suite", "aims.toml")
 
     file.write_text(FILE.replace("-0.5", "2.5").replace("Aiming", "Missing"))

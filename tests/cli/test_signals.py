@@ -29,7 +29,7 @@ def work(argv):
         else:  # for minutes, without a moment for Python, as when a program is compiled
             hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 
-def run(argv):
+def run(argv, alone):
     try:
         work(argv)
     except KeyboardInterrupt as error:
@@ -106,7 +106,7 @@ def failing(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     code = """
 import sys
 from slackline import cli
-def run(argv):
+def run(argv, alone):
     raise RuntimeError("two\\nlines")
 cli.run = run
 cli.main(sys.argv[1:])

@@ -6,6 +6,7 @@ The training here is arithmetic; `benchmarks/kill.py` does the same with real on
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,7 +28,7 @@ def kill() -> ModuleType:
     spec = importlib.util.spec_from_file_location("kill", file)
     assert spec is not None
     assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
