@@ -20,6 +20,7 @@ from slackline.methods.method import Method
 from slackline.networks.distributions import Distribution
 from slackline.parallel import collectives
 from slackline.parallel.blocks import Blocks, one_by_one
+from slackline.parallel.keys import fast
 from slackline.rollout import CompiledRunner, HostRunner, Running, Totals, runner_of
 from slackline.types import Array, Transition
 
@@ -132,7 +133,7 @@ class Learner:
         progress = algorithm.iterations_done(state.networks, hyper) / budget
         agent, now, blocks = self.agent.at(progress), hyper.at(progress), self.blocks(hyper)
         networks, losses = algorithm.update(
-            keys.update, agent, state.networks, samples, now, blocks
+            fast(keys.update), agent, state.networks, samples, now, blocks
         )
         moments = state.moments.absorb(observations, self.axis) if state.moments else ()
         return state._replace(networks=networks, moments=moments, key=keys.next), losses
@@ -155,7 +156,7 @@ class Learner:
     ) -> tuple[Running, Transition, Totals]:
         runner = self.runner
         assert isinstance(runner, CompiledRunner)
-        key, act_key = jax.random.split(key)
+        key, act_key = jax.random.split(fast(key))
         noise = self.distribution.noise(act_key, (hyper.num_steps, hyper.envs_per_block))
         act = partial(self.act, state, hyper)
         return runner.steps(key, running, act, self.method.latent.sample, noise)

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from slackline.envs.api import Env, Params
+from slackline.parallel import keys
 from slackline.rollout.base import Act, DrawZ, Greedy, Jobs, Moment, Played, Recorder, Totals
 from slackline.types import Array, Transition
 
@@ -51,9 +52,9 @@ class CompiledRunner:
 
     def start(self, key: Array, draw_z: DrawZ, num_envs: int) -> Running:
         """Reset N environments with their standard parameters and draw their first z's."""
-        reset_key, z_key = jax.random.split(key)
-        keys, params = jax.random.split(reset_key, num_envs), self.env.default_params()
-        observation, env_state = jax.vmap(self.env.reset, in_axes=(0, None))(keys, params)
+        reset_key, z_key = jax.random.split(keys.fast(key))
+        reset_keys, params = jax.random.split(reset_key, num_envs), self.env.default_params()
+        observation, env_state = jax.vmap(self.env.reset, in_axes=(0, None))(reset_keys, params)
         return Running(
             env_state=env_state,
             observation=observation,
@@ -71,6 +72,7 @@ class CompiledRunner:
         The noise is drawn before, all at once, because that is much faster than step by step.
         """
         num_steps, num_envs = noise.shape[:2]
+        key = keys.fast(key)
 
         def step(running: Running, chance: Any) -> tuple[Running, tuple[Transition, Totals]]:
             (step_key, start_key), noise = chance
@@ -83,8 +85,8 @@ class CompiledRunner:
             running = jax.lax.cond(jnp.any(done), restart, lambda stepped: stepped, stepped)
             return running, (transition, totals_of(stepped, transition, done))
 
-        keys = jax.random.split(key, (num_steps, 2))
-        running, (transitions, ended) = jax.lax.scan(step, running, (keys, noise))
+        chances = (jax.random.split(key, (num_steps, 2)), noise)
+        running, (transitions, ended) = jax.lax.scan(step, running, chances)
         sums = jax.tree.map(lambda x: jnp.sum(x, axis=0), ended)
         return running, transitions, sums._replace(sound=jnp.sum(jnp.cumprod(ended.sound)))
 
@@ -94,10 +96,10 @@ class CompiledRunner:
         """(the environments after one step and before any reset, the step, which ended)"""
         params = self.env.default_params()
         action, env_action, log_prob = act(noise, running.observation, running.z)
-        keys = jax.random.split(key, running.elapsed.shape[0])
+        env_keys = jax.random.split(key, running.elapsed.shape[0])
         observation, env_state, reward, terminated = jax.vmap(
             self.env.step, in_axes=(0, 0, 0, None)
-        )(keys, running.env_state, env_action, params)
+        )(env_keys, running.env_state, env_action, params)
         stepped = Running(
             env_state,
             observation,
@@ -123,7 +125,7 @@ class CompiledRunner:
 
         The steps after the end of the shorter ones are computed and thrown away.
         """
-        reset_keys, step_keys = jnp.moveaxis(jax.vmap(jax.random.split)(jobs.key), 1, 0)
+        reset_keys, step_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys.fast(jobs.key)), 1, 0)
         observation, state, limit = jax.vmap(self._begin)(reset_keys, jobs.params)
         num = jobs.key.shape[0]
 
@@ -131,9 +133,9 @@ class CompiledRunner:
             return ~jnp.all(now.over)
 
         def step(now: Playing) -> Playing:
-            keys = jax.vmap(lambda key: jax.random.fold_in(key, now.time))(step_keys)
+            now_keys = jax.vmap(lambda key: jax.random.fold_in(key, now.time))(step_keys)
             observation, state, reward, terminated = jax.vmap(self.env.step)(
-                keys, now.state, act(now.observation, jobs.z), jobs.params
+                now_keys, now.state, act(now.observation, jobs.z), jobs.params
             )
             sound = finite_rows(observation) & jnp.isfinite(reward)
             time = now.time + 1
