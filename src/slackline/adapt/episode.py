@@ -69,14 +69,18 @@ class Episode:
         self._behind = margin * adapter.noise if adapter.course.known else np.inf
         self._return = 0.0
 
-    def on_step(self, reward: float) -> bool:
-        """Count a step's reward. True: it is hopeless, stop it and call `end()`."""
+    def on_step(self, reward: float, done: bool = False) -> bool:
+        """Count a step's reward. True: it is hopeless, stop it and call `end()`.
+
+        `done` says that the episode ended with this step, by itself or by its time limit: then it
+        is never hopeless, and told as it was. A robot that fell is owed nothing more.
+        """
         require_number("reward", reward, low=-LARGEST, high=LARGEST)
         self._return += float(reward)
         self._rewards.append(float(reward))
         if np.isfinite(self._behind):
             at_best = self._adapter.course.partial_at(len(self._rewards))
-            self.hopeless = self._return < at_best - self._behind
+            self.hopeless = not done and self._return < at_best - self._behind
         return self.hopeless
 
     def end(self) -> float:
