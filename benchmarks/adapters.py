@@ -14,7 +14,9 @@ standard error over seeds and variations, and the worst episode met on the way.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
+import math
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,17 +63,57 @@ class Cell(NamedTuple):
 
 
 def sample(run: Path, out: Path, points: int, episodes: int, seeds: int, suite: str | None) -> None:
-    """Play every z on every variation and keep the returns."""
+    """Play every z on every variation and keep the returns, and what the critic says of each z."""
     import slackline as sl
-    from slackline.adapt.kshot import suite_for
+    from slackline.adapt.kshot import player, suite_for
+    from slackline.store.pretrained import located
     from slackline.store.run import RunFolder
     from slackline.suites.suite import TRAIN
 
-    subspaces = RunFolder(run).subspaces()[:seeds]
+    subspaces = RunFolder(located(run)).subspaces()[:seeds]
     played = suite_for(subspaces[0], None if suite is None else sl.suite(suite))
-    found = sl.adapt_many(subspaces, (TRAIN, *played.variations), points, episodes, 1, suite=played)
+    variations = (TRAIN, *played.variations)
+    z = dense(subspaces[0].method.latent, points)
+    play = player(subspaces, variations, played, len(z) * episodes)
+    number = np.repeat(np.arange(len(z)), episodes)
+    shape = (len(subspaces), len(variations), len(number))
+    repeat = np.broadcast_to(np.tile(np.arange(episodes), len(z)), shape)
+    each = np.broadcast_to(z[number], (*shape, z.shape[1]))
+    returns = play.tried(each, np.broadcast_to(number, shape), repeat)
     name = f"{played.name}, {subspaces[0].method.name}"
-    np.savez_compressed(out, name=name, z=found.candidates, returns=found.returns)
+    returns = returns.reshape(*shape[:2], len(z), episodes).astype(np.float32)
+    values = critics(subspaces, played, variations, z)
+    np.savez_compressed(out, name=name, z=z, returns=returns, values=values)
+
+
+def dense(latent: Latent, points: int) -> np.ndarray:
+    """About so many z's, evenly over the whole space: a lattice where there are three anchors or
+    more."""
+    if latent.size <= 2 or not isinstance(latent, Simplex):
+        return latent.candidates(points)
+    parts = next(n for n in range(1, 100) if math.comb(n + latent.size - 1, n) >= points)
+    bars = itertools.combinations(range(parts + latent.size - 1), latent.size - 1)
+    edges = np.array([(-1, *bar, parts + latent.size - 1) for bar in bars])
+    return ((np.diff(edges, axis=1) - 1) / parts).astype(np.float32)
+
+
+def critics(subspaces: Any, suite: Any, variations: Any, z: np.ndarray) -> np.ndarray:
+    """The critic's mean V(s0, z) over twenty first observations, (S, V, K); NaN without a critic
+    of z."""
+    import jax
+
+    from slackline.adapt.critic import critic_of
+    from slackline.errors import SlacklineError
+
+    keys = jax.random.split(jax.random.key(1), 20)
+    params = [v.apply(suite.jax_env.default_params()) for v in variations]
+    reset = jax.jit(jax.vmap(lambda key, p: suite.jax_env.reset(key, p)[0], in_axes=(0, None)))
+    seen = [np.asarray(reset(keys, p)) for p in params]
+    try:
+        found = [critic_of(subspace) for subspace in subspaces]
+    except SlacklineError:
+        return np.full((len(subspaces), len(variations), len(z)), np.nan)
+    return np.array([[[c.given(one)(x).mean() for one in z] for x in seen] for c in found])
 
 
 def table_of(path: Path) -> Table:

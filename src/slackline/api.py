@@ -71,6 +71,7 @@ class Line(Subspace):
         *,
         adapter: str | None = None,
         budget: int | None = None,
+        stop_hopeless: float | None = None,
         progress: bool = True,
         **options: Any,
     ) -> Adaptation:
@@ -81,9 +82,12 @@ class Line(Subspace):
         `sl.gymnasium`. `adapter` and `budget` are as for `adapter()`; with `shots` or `episodes` it
         is the paper's grid, and counts left out are the suite's protocol. `suite` is another one
         than it was trained on, with the same observations and actions: `suite="halfcheetah-dev"`.
+        `stop_hopeless=3.0` stops episodes that are so many standard deviations of a return behind
+        the best one before; `saved_steps` of what is found counts what that saved.
         `progress` shows a spinner where there is a terminal.
         """
         adapt_one, found = imported("slackline.adapt.one").adapt_one, _named(suite)
+        options["stop_hopeless"] = stop_hopeless
         with imported("slackline.progress").waiting(f"adapting {self.suite}", shown=progress):
             return adapt_one(
                 self, variation, adapter, budget, shots, episodes, score_episodes, found, **options

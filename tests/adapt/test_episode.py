@@ -22,7 +22,7 @@ def play(adapter: AskTell, reward_at: Any) -> tuple[float, int]:
     """(return told, steps played) of the next episode, whose every step pays reward_at(z)."""
     episode = adapter.episode()
     for step in range(1, LENGTH + 1):
-        if episode.on_step(reward_at(float(episode.z[0]))):
+        if episode.on_step(reward_at(float(episode.z[0])), done=step == LENGTH):
             return episode.end(), step
     return episode.end(), LENGTH
 
@@ -37,6 +37,19 @@ def test_an_episode_far_behind_the_best_is_stopped_and_told_at_its_best() -> Non
         assert told == -steps + (LENGTH - steps), "as if it had then gone on as the best one did"
     assert adapter.saved_steps == sum(LENGTH - steps for _, steps in played)
     assert abs(float(adapter.best().z[0]) - 0.5) < 0.3
+
+
+@pytest.mark.parametrize("done", [True, False])
+def test_an_episode_that_ends_by_itself_is_told_as_it_was(done: bool) -> None:
+    """A robot that falls just when it would be stopped is not credited with what it never did."""
+    adapter = by_hand(LINE, "nested", 12)
+    for _ in range(3):
+        play(adapter, lambda _: 1.0)
+    episode = adapter.episode()
+    assert not episode.on_step(1.0)
+    assert episode.on_step(-1000.0, done=done) == (not done), "once over, nothing is stopped"
+    assert episode.end() == (-999.0 if done else -999.0 + LENGTH - 2)
+    assert adapter.saved_steps == (0 if done else LENGTH - 2)
 
 
 def test_the_first_episode_and_equals_are_played_to_the_end() -> None:

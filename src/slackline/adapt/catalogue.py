@@ -11,7 +11,7 @@ from slackline.adapt.grid import Grid
 from slackline.adapt.halving import Halving
 from slackline.adapt.nested import Nested
 from slackline.adapt.safe import Safe
-from slackline.errors import SlacklineError, require_count, require_name
+from slackline.errors import SlacklineError, require_count, require_name, require_number
 
 if TYPE_CHECKING:
     from slackline.methods.latent import Latent
@@ -35,6 +35,19 @@ class Spending:
     adapter: Adapter
     budget: int
     """Episodes for each seed and changed environment."""
+    stop_hopeless: float | None = None
+    """How many standard deviations of a return behind the best an episode is stopped; None: never.
+    """
+
+    def __post_init__(self) -> None:
+        if self.stop_hopeless is None:
+            return
+        require_number("stop_hopeless", self.stop_hopeless, above=0.0, high=1e6)
+        if isinstance(self.adapter, Grid):
+            raise SlacklineError(
+                "stop_hopeless is not for the grid, the paper's rule, which plays every episode; "
+                "name another adapter, or give a budget"
+            )
 
     @property
     def shots(self) -> int:
@@ -49,6 +62,7 @@ def spending(
     shots: int | None = None,
     episodes: int | None = None,
     usual: tuple[int, int] = (10, 1),
+    stop_hopeless: float | None = None,
     **options: Any,
 ) -> Spending:
     """The adapter that is meant. `shots` and `episodes` are the paper's: without a name they mean
@@ -70,10 +84,11 @@ def spending(
     if budget is None and isinstance(adapter, Grid):
         each = usual[1] if episodes is None else episodes
         require_count("episodes", each, high=MAX_CANDIDATES)
-        return Spending(adapter, len(latent.candidates(adapter.shots)) * each)
+        budget = len(latent.candidates(adapter.shots)) * each
+        return Spending(adapter, budget, stop_hopeless)
     budget = BUDGET if budget is None else budget
     require_count("budget", budget, high=MAX_CANDIDATES)
-    return Spending(adapter, budget)
+    return Spending(adapter, budget, stop_hopeless)
 
 
 def adapter_named(name: str, **options: Any) -> Adapter:

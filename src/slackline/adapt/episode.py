@@ -43,6 +43,12 @@ class Course:
         if not self.known or partial[-1] > self.partial[-1]:
             self.partial = partial
 
+    def given_up(self, step: int) -> float:
+        """Another episode was stopped after so many steps: what it might have earned after them,
+        going on as well as this one."""
+        self.saved_steps += max(0, len(self.partial) - step)
+        return max(0.0, float(self.partial[-1]) - self.partial_at(step))
+
     def to_json(self) -> dict[str, Any]:
         return {"partial": [float(x) for x in self.partial], "saved_steps": self.saved_steps}
 
@@ -69,14 +75,18 @@ class Episode:
         self._behind = margin * adapter.noise if adapter.course.known else np.inf
         self._return = 0.0
 
-    def on_step(self, reward: float) -> bool:
-        """Count a step's reward. True: it is hopeless, stop it and call `end()`."""
+    def on_step(self, reward: float, done: bool = False) -> bool:
+        """Count a step's reward. True: it is hopeless, stop it and call `end()`.
+
+        `done` says that the episode ended with this step, by itself or by its time limit: then it
+        is never hopeless, and told as it was. A robot that fell is owed nothing more.
+        """
         require_number("reward", reward, low=-LARGEST, high=LARGEST)
         self._return += float(reward)
         self._rewards.append(float(reward))
         if np.isfinite(self._behind):
             at_best = self._adapter.course.partial_at(len(self._rewards))
-            self.hopeless = self._return < at_best - self._behind
+            self.hopeless = not done and self._return < at_best - self._behind
         return self.hopeless
 
     def end(self) -> float:
@@ -85,9 +95,7 @@ class Episode:
             raise SlacklineError("the episode has no step; call on_step(reward) after each")
         course, told = self._adapter.course, self._return
         if self.hopeless:
-            step = len(self._rewards)
-            told += max(0.0, course.partial_at(len(course.partial)) - course.partial_at(step))
-            course.saved_steps += max(0, len(course.partial) - step)
+            told += course.given_up(len(self._rewards))
         self._adapter.tell(self.z, told)
         if not self.hopeless:
             course.finished(np.cumsum(self._rewards))

@@ -9,13 +9,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from slackline.adapt.stopping import Watch, Watched
 from slackline.envs.api import Continuous, Discrete
 from slackline.envs.host import HostEnv, HostParams
 from slackline.errors import SlacklineError
 from slackline.methods.method import Method
 from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import Network
-from slackline.rollout import HostJobs, HostRunner
+from slackline.rollout import HostJobs, HostRunner, Played
 from slackline.suites.suite import Suite, Variation, insist_on_spaces
 from slackline.types import Array
 
@@ -35,7 +36,7 @@ class HostPlayer:
         variations: Sequence[Variation],
     ):
         self.variations, self.rounds = variations, 0
-        self.play = partial(returns_of, suite, method, policies, seeds)
+        self.play = partial(played_by, suite, method, policies, seeds)
 
     def tried(self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray) -> np.ndarray:
         """The returns (S, V, n) of selection episodes at z (S, V, n, size); every round of them has
@@ -44,16 +45,38 @@ class HostPlayer:
         self.rounds += 1
         return self._played(z, phase)
 
+    longest = None
+    """Nobody knows how long their episodes may be."""
+
+    def watched(
+        self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray, floors: np.ndarray
+    ) -> Watched:
+        """As `tried`, but episodes that fall below the floors (S, V, T) are stopped."""
+        phase = (0, self.rounds) if self.rounds else (0,)
+        self.rounds += 1
+        watches = [Watch(floors[:, v], z.shape[2]) for v in range(len(self.variations))]
+        found = [
+            self.play(one, z[:, v], phase, watches[v]) for v, one in enumerate(self.variations)
+        ]
+        returns = np.stack([each.returns for each in found], axis=1)
+        lengths = np.stack([each.lengths for each in found], axis=1)
+        course = np.zeros((*returns.shape, max(int(lengths.max()), 1)))
+        for s, v, i in np.ndindex(*returns.shape):
+            steps = watches[v].partial[s][i]
+            course[s, v, i, : len(steps)] = steps
+        hopeless = np.stack([watch.hopeless for watch in watches], axis=1)
+        return Watched(returns, lengths, hopeless, course)
+
     def fresh(self, z: np.ndarray, num: int) -> np.ndarray:
         """The returns (S, V, num) of fresh episodes at z (S, V, size)."""
         return self._played(np.repeat(z[:, :, None], num, axis=2), (1,))
 
     def _played(self, z: np.ndarray, phase: tuple[int, ...]) -> np.ndarray:
         found = [self.play(one, z[:, v], phase) for v, one in enumerate(self.variations)]
-        return np.stack(found, axis=1)
+        return np.stack([each.returns for each in found], axis=1)
 
 
-def returns_of(
+def played_by(
     suite: Suite,
     method: Method,
     policies: Network,
@@ -61,8 +84,9 @@ def returns_of(
     variation: Variation,
     zs: np.ndarray,
     phase: tuple[int, ...],
-) -> np.ndarray:
-    """Returns (S, J) of J episodes a seed, each at its own z (S, J, size), in a pool of their own.
+    watch: Watch | None = None,
+) -> Played:
+    """J episodes a seed (S, J), each at its own z (S, J, size), in a pool of their own.
 
     Selecting and scoring are different phases, and have different episodes."""
     env, params = host_of(suite, variation)
@@ -73,7 +97,7 @@ def returns_of(
     ]
     act = partial(acting(method, suite.env.action), policies)
     runner = HostRunner(env, suite.horizon)
-    return runner.episodes(act, HostJobs(params, zs, np.stack(drawn))).returns
+    return runner.episodes(act, HostJobs(params, zs, np.stack(drawn)), stop=watch)
 
 
 @lru_cache(maxsize=32)

@@ -20,6 +20,7 @@ from slackline.adapt.adapter import MAX_CANDIDATES, Adapter, State, numbered
 from slackline.adapt.grid import Grid
 from slackline.adapt.helped import Helped, helped
 from slackline.adapt.host import HostPlayer
+from slackline.adapt.stopping import Courses, Following, Watched, Watching
 from slackline.envs.api import Env, Params, mixed
 from slackline.errors import SlacklineError, require_count
 from slackline.methods.method import Method
@@ -86,6 +87,8 @@ class Adaptation:
     """The z that was best in training, for which no episode is spent."""
     default_scores: np.ndarray
     """Its returns on the same fresh episodes."""
+    saved_steps: int = 0
+    """Steps that were not played, because hopeless episodes were stopped."""
 
     @property
     def helped(self) -> Helped:
@@ -124,6 +127,10 @@ class Adapted(NamedTuple):
     """(S, size)"""
     default_scores: np.ndarray | None
     """Returns of the default z on the same fresh episodes, (S, V, E), if they were asked for."""
+    played_steps: np.ndarray
+    """Of selection episodes, (S, V), if hopeless ones are stopped; else 0, not counted."""
+    saved_steps: np.ndarray
+    """Steps of them that were not played, (S, V)."""
 
 
 def adapt_many(
@@ -156,16 +163,22 @@ def adapt_by(
     *,
     suite: Suite | None = None,
     beside_default: bool = False,
+    stop_hopeless: float | None = None,
 ) -> Adapted:
     """Adapt every seed to every variation by any adapter, each with a budget of its own.
 
     Asks go round by round, each of which is one batch of episodes for all seeds and variations.
-    With `beside_default` the default z plays the fresh episodes too.
+    With `beside_default` the default z plays the fresh episodes too. `stop_hopeless` stops episodes
+    that are so many standard deviations of a return behind the best one before (`stopping.py`).
     """
     set_up_jax()
     _insist_on_few(len(subspaces) * len(variations) * (budget + score_episodes))
     suite = suite_for(subspaces[0], suite)
     batch = min(adapter.batch(budget), budget)
+    courses = None
+    if stop_hopeless is not None:
+        courses = Courses(len(subspaces), len(variations), stop_hopeless)
+        batch = min(batch, Adapter.batch(adapter, budget))  # there has to be one before
     most = max(batch, score_episodes)
     play = player(subspaces, variations, suite, most)
     latents = [s.method.latent.drawn_by(s.seed) for s in subspaces]
@@ -174,10 +187,11 @@ def adapt_by(
         for s, latent in zip(subspaces, latents, strict=True)
     ]
     while states[0][0].remaining:
-        states = _round(adapter, states, batch, play)
+        states = _round(adapter, states, batch, play, courses)
     chosen = np.array([[adapter.best(state).z for state in row] for row in states], np.float32)
     default = np.stack([row[0].default for row in states]).astype(np.float32)
     each = np.broadcast_to(default[:, None], chosen.shape)
+    nothing = np.zeros(chosen.shape[:2], np.int64)
     return Adapted(
         asked=np.array([[state.asked for state in row] for row in states]),
         returns=np.array([[state.returns for state in row] for row in states]),
@@ -185,11 +199,17 @@ def adapt_by(
         scores=play.fresh(chosen, score_episodes),
         default_z=default,
         default_scores=play.fresh(each, score_episodes) if beside_default else None,
+        played_steps=nothing if courses is None else courses.played_steps,
+        saved_steps=nothing if courses is None else courses.saved_steps,
     )
 
 
 def _round(
-    adapter: Adapter, states: list[list[State]], num: int, play: Player
+    adapter: Adapter,
+    states: list[list[State]],
+    num: int,
+    play: Player,
+    courses: Courses | None,
 ) -> list[list[State]]:
     """Ask every seed's and variation's adapter for `num` episodes, play them all, tell them."""
     asked = [[adapter.ask(state, num) for state in row] for row in states]
@@ -198,7 +218,11 @@ def _round(
     places = [[numbered(state.asked) for state, _ in row] for row in asked]
     number = np.array([[place[1][before:] for place in row] for row in places])
     repeat = np.array([[place[2][before:] for place in row] for row in places])
-    returns = play.tried(z, number, repeat)
+    if courses is None:
+        returns = play.tried(z, number, repeat)
+    else:
+        floors = courses.floors(states, play.longest)
+        returns = courses.tell(play.watched(z, number, repeat, floors))
     return [
         [
             adapter.tell(state, z, returns[s, v].astype(np.float64))
@@ -222,6 +246,16 @@ class Player(Protocol):
     def tried(self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray) -> np.ndarray:
         """The returns (S, V, n) of selection episodes at z (S, V, n, size): of the `number`-th z
         that was tried, for the `repeat`-th time (S, V, n)."""
+        ...
+
+    longest: int | None
+    """Steps of the longest episode there can be; None if nobody knows."""
+
+    def watched(
+        self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray, floors: np.ndarray
+    ) -> Watched:
+        """As `tried`, but an episode whose return falls below the floors (S, V, T), those of its
+        seed and variation after each step, is stopped."""
         ...
 
     def fresh(self, z: np.ndarray, num: int) -> np.ndarray:
@@ -255,6 +289,8 @@ class CompiledPlayer:
         params = suite.params_of(variations)
         env = Partly(suite.jax_env, changing_numbers(params, suite.jax_env.default_params()))
         self.layout = layout_of(len(seeds), suite.num_blocks(len(variations) * most))
+        limits = jax.vmap(partial(suite.jax_env.time_limit, horizon=suite.horizon))
+        self.longest = int(np.max(np.broadcast_to(limits(params), len(variations))))
         self.program = partial(_program, suite, method, self.layout, env.changing)
         self.policies, self.params, self.variations = policies, env.part_of(params), variations
         self.keys = jnp.stack([jax.random.key(seed) for seed in seeds])
@@ -262,6 +298,15 @@ class CompiledPlayer:
 
     def tried(self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray) -> np.ndarray:
         return self._played(SELECT, z, number, repeat)
+
+    def watched(
+        self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray, floors: np.ndarray
+    ) -> Watched:
+        run, counts = self.program(SELECT, self.longest), map(jnp.uint32, (number, repeat))
+        inputs = (self.policies, self.keys, self.params, self.labels, jnp.asarray(z), *counts)
+        found = jax.tree.map(np.asarray, run(*inputs, jnp.asarray(floors)))
+        self._insist_on_finite(found.returns)
+        return found
 
     def fresh(self, z: np.ndarray, num: int) -> np.ndarray:
         each = np.broadcast_to(z[:, :, None], (*z.shape[:2], num, z.shape[2]))
@@ -275,11 +320,14 @@ class CompiledPlayer:
         counts = (jnp.asarray(x, jnp.uint32) for x in (number, repeat))
         found = run(self.policies, self.keys, self.params, self.labels, jnp.asarray(z), *counts)
         returns = np.asarray(found)
+        self._insist_on_finite(returns)
+        return returns
+
+    def _insist_on_finite(self, returns: np.ndarray) -> None:
         for i, variation in enumerate(self.variations):
             rollout.insist_on_finite_returns(
                 variation.name, returns[:, i], "nothing can be chosen from it"
             )
-        return returns
 
 
 def suite_for(subspace: Subspace, suite: Suite | None) -> Suite:
@@ -369,11 +417,18 @@ SELECT, SCORE = 0, 1
 
 @lru_cache(maxsize=32)
 def _program(
-    suite: Suite, method: Method, layout: Layout, changing: Changing, phase: int
-) -> Callable[..., Array]:
-    """The compiled episodes of one phase; the inputs say how many there are."""
-    distribution = distribution_of(suite.env.action)
-    runner = rollout.CompiledRunner(Partly(suite.jax_env, changing), suite.horizon)
+    suite: Suite,
+    method: Method,
+    layout: Layout,
+    changing: Changing,
+    phase: int,
+    longest: int | None = None,
+) -> Callable[..., Any]:
+    """The compiled episodes of one phase; the inputs say how many there are. With `longest`, the
+    steps of an episode, they are watched: floors are the last input."""
+    distribution, env = distribution_of(suite.env.action), Partly(suite.jax_env, changing)
+    watching = env if longest is None else Watching(env, suite.horizon)
+    runner = rollout.CompiledRunner(watching, suite.horizon)
 
     def one_seed(
         policy: Network,
@@ -383,43 +438,51 @@ def _program(
         z: Array,
         number: Array,
         repeat: Array,
-    ) -> Array:
+        *floors: Array,
+    ) -> Any:
         """Axes here: variation V, episode n."""
-
-        def keys_of(label: Array, number: Array, repeat: Array) -> Array:
-            """An episode's key depends on nothing but its place, so that a longer adaptation
-            begins with the episodes of a shorter one."""
-            own = jax.random.split(jax.random.fold_in(key, label))[phase]
-            if phase == SELECT:
-                own = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(own, number)
-                return jax.vmap(jax.random.fold_in)(own, repeat)
-            return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(own, repeat)
-
-        keys = jax.vmap(keys_of)(labels, number, repeat)
+        keys = jax.vmap(partial(_keys, phase, key))(labels, number, repeat)
         v, _ = jnp.indices(keys.shape)
-        return run(policy, params, Jobs(v, z, keys))
+        return run(policy, (params, *floors) if floors else params, Jobs(v, z, keys))
 
-    def run(policy: Network, params: Params, jobs: Jobs) -> Array:
-        """The jobs' returns, block by block and shared out among the devices of a seed."""
+    def run(policy: Network, params: Params, jobs: Jobs) -> Any:
+        """The jobs' episodes, block by block and shared out among the devices of a seed."""
         shape = jobs.variation.shape
         total = math.prod(shape)
         flat = jax.tree.map(lambda x: x.reshape(total, *x.shape[len(shape) :]), jobs)
-        return over_devices(partial(play, policy, params), flat, suite.block, layout).reshape(shape)
+        found = over_devices(partial(play, policy, params), flat, suite.block, layout)
+        return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), found)
 
-    def play(policy: Network, params: Params, jobs: Jobs) -> Array:
+    def play(policy: Network, params: Params, jobs: Jobs) -> Any:
         def act(observation: Array, z: Array) -> Array:
             return distribution.greedy(method.outputs(policy, observation, z))
 
         own = jax.tree.map(lambda leaf: leaf[jobs.variation], params)
-        return runner.episodes(act, rollout.Jobs(own, jobs.z, jobs.key)).returns
+        playing = rollout.Jobs(own, jobs.z, jobs.key)
+        if longest is None:
+            return runner.episodes(act, playing).returns
+        found = runner.episodes(act, playing, Following(longest))
+        partial_returns, hopeless = found.recorded
+        return Watched(found.returns, found.lengths, hopeless, partial_returns)
 
-    each = layout.each(one_seed, (0, 0, None, None, 0, 0, 0))
-    return compiled(each, layout, (SEED, SEED, WHOLE, WHOLE, SEED, SEED, SEED), SEED)
+    axes = (0, 0, None, None, 0, 0, 0)
+    specs = (SEED, SEED, WHOLE, WHOLE, SEED, SEED, SEED)
+    if longest is not None:
+        axes, specs = (*axes, 0), (*specs, SEED)
+    return compiled(layout.each(one_seed, axes), layout, specs, SEED)
 
 
-def over_devices(
-    function: Callable[[Jobs], Array], jobs: Jobs, block: int, layout: Layout
-) -> Array:
+def _keys(phase: int, key: Array, label: Array, number: Array, repeat: Array) -> Array:
+    """Of a variation's episodes (n,). A key depends on nothing but its episode's place, so that a
+    longer adaptation begins with the episodes of a shorter one."""
+    own = jax.random.split(jax.random.fold_in(key, label))[phase]
+    if phase == SELECT:
+        own = jax.vmap(jax.random.fold_in, in_axes=(None, 0))(own, number)
+        return jax.vmap(jax.random.fold_in)(own, repeat)
+    return jax.vmap(jax.random.fold_in, in_axes=(None, 0))(own, repeat)
+
+
+def over_devices(function: Callable[[Jobs], Any], jobs: Jobs, block: int, layout: Layout) -> Any:
     """`function` of all jobs: every device of the block axis takes a share, in blocks, and all of
     them get the whole result."""
     total = jobs.variation.shape[0]
@@ -430,7 +493,8 @@ def over_devices(
     if layout.axis is not None:
         rows = rows.reshape(layout.blocks, -1)[jax.lax.axis_index(layout.axis)]
     blocks = jax.tree.map(lambda x: x[rows.reshape(-1, block)], jobs)
-    found = one_by_one(function, blocks).reshape(-1)
+    found = one_by_one(function, blocks)
+    found = jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), found)
     if layout.axis is not None:
         found = jax.lax.all_gather(found, layout.axis, tiled=True)
-    return found[:total]
+    return jax.tree.map(lambda x: x[:total], found)

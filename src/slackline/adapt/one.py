@@ -53,6 +53,7 @@ def adapt_one(
         usual.score_episodes,
         suite=suite,
         beside_default=True,
+        stop_hopeless=chosen.stop_hopeless,
     )
     assert found.default_scores is not None
     candidates, number, repeat = numbered(found.asked[0, 0])
@@ -68,6 +69,7 @@ def adapt_one(
         adapter=chosen.adapter.name,
         default_z=found.default_z[0],
         default_scores=found.default_scores[0, 0],
+        saved_steps=int(found.saved_steps[0, 0]),
     )
 
 

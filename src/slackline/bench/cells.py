@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from slackline.adapt.catalogue import PAPER, Spending, spending
-from slackline.adapt.kshot import Adapting, adapt_by, suite_for
+from slackline.adapt.kshot import Adapted, Adapting, adapt_by, suite_for
 from slackline.adapt.perturb import perturbed
 from slackline.adapt.scores import score_table
 from slackline.adapt.trained import with_training_returns
@@ -177,14 +177,15 @@ def adapt_run(
     suite: Suite | None = None,
     keep: bool = True,
     beside_default: bool = False,
+    on_found: Callable[[Adapted], None] | None = None,
     **options: Any,
 ) -> pl.DataFrame:
     """Adapt every seed of a finished run and keep the scores; None: all variations and Train.
 
     The variations are those of `suite`, by default the one trained on. With `beside_default` the
-    default z plays the fresh episodes too. `options` change the method for this adaptation, as in
-    `spread="even"`; such scores should not be kept, since the table would not tell them from the
-    method's own.
+    default z plays the fresh episodes too. `on_found` is told what is not in the table. `options`
+    change the method for this adaptation, as in `spread="even"`; such scores should not be kept,
+    since the table would not tell them from the method's own.
     """
     subspaces = [
         replace(subspace, method=subspace.method.with_options(**options))
@@ -204,7 +205,10 @@ def adapt_run(
         score_episodes,
         suite=suite,
         beside_default=beside_default,
+        stop_hopeless=spent.stop_hopeless,
     )
+    if on_found is not None:
+        on_found(found)
     table = score_table(found, subspaces, suite, chosen, spent)
     if keep:
         with run.writing(wait=PATIENCE):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import tyro
@@ -32,7 +32,7 @@ from slackline.suites.suite import Suite, Variation
 
 if TYPE_CHECKING:
     from slackline.adapt.catalogue import Spending
-    from slackline.adapt.kshot import Adapting
+    from slackline.adapt.kshot import Adapted, Adapting
 
 
 @dataclass
@@ -67,6 +67,9 @@ class Adapt:
     """Episodes to spend on choosing, for each seed and variation."""
     floor: Annotated[float | None, optional(number, "FLOAT", "none")] = None
     """--adapter safe: no z is tried that is predicted to return less."""
+    stop_hopeless: Annotated[float | None, optional(number, "FLOAT", "never")] = None
+    """Stop an episode that is so many standard deviations of a return behind the best one before
+    (3, say), and say how many steps that saved. Not for the grid."""
     shots: Count = None
     """K: how many values of z the grid tries."""
     episodes: Count = None
@@ -102,6 +105,7 @@ class Adapt:
         chosen = self.chosen(suite)
         usual = Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes)
         run = self.made(run, usual.shots)
+        found: list[Adapted] = []
         with waiting(f"adapting {run.path}"):
             options = {} if self.spread is None else {"spread": self.spread}
             table: pl.DataFrame = adapt_run(
@@ -112,12 +116,24 @@ class Adapt:
                 suite=suite,
                 keep=not options and not is_pretrained(self.path),
                 beside_default=True,
+                on_found=found.append,
                 **options,
             )
         if self.json:
-            print(json.dumps(adaptation_json(table), indent=2))
-        else:
-            show(adaptation_table(table, suite, run.config().resolved_method, chosen or ()))
+            print(json.dumps(self.with_steps(adaptation_json(table), found[0]), indent=2))
+            return
+        show(adaptation_table(table, suite, run.config().resolved_method, chosen or ()))
+        if self.stop_hopeless is not None:
+            played, saved = int(found[0].played_steps.sum()), int(found[0].saved_steps.sum())
+            print(f"stopping hopeless episodes saved {saved:,} of {played + saved:,} steps")
+
+    def with_steps(self, rows: list[dict[str, Any]], found: Adapted) -> list[dict[str, Any]]:
+        """What was played and saved beside each variation, where hopeless episodes are stopped."""
+        if self.stop_hopeless is None:
+            return rows
+        played, saved = (x.sum(axis=0).tolist() for x in (found.played_steps, found.saved_steps))
+        pairs = zip(rows, played, saved, strict=True)
+        return [row | {"played_steps": p, "saved_steps": s} for row, p, s in pairs]
 
     def check_out(self) -> None:
         """--out goes with just one of the flags that make something to keep there."""
@@ -150,6 +166,7 @@ class Adapt:
             self.shots,
             self.episodes,
             usual=(usual.shots, usual.episodes),
+            stop_hopeless=self.stop_hopeless,
             **({} if self.floor is None else {"floor": self.floor}),
         )
 

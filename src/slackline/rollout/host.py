@@ -49,6 +49,10 @@ them, the former's log-probabilities, and values where the policy knows them)
 
 One compiled call does all of it, since every call costs as much as many small steps."""
 
+Stop = Callable[[np.ndarray, "HostRunning", Stepped], np.ndarray]
+"""(the jobs (C, N) being played, the environments after a step, that step) -> (C, N) which of these
+episodes to let go of. The environment plays no other after it."""
+
 
 class HostJobs(NamedTuple):
     """J episodes to play with each of C policies."""
@@ -219,19 +223,32 @@ class HostRunner:
         }
         return Transition(**kept), totals
 
-    def episodes(self, act: Greedy, jobs: HostJobs, recorder: Recorder | None = None) -> Played:
+    def episodes(
+        self,
+        act: Greedy,
+        jobs: HostJobs,
+        recorder: Recorder | None = None,
+        stop: Stop | None = None,
+    ) -> Played:
         """Play every job to its end; slot b of a copy plays its jobs b, b + slots, and so on.
 
         All that is played is (C, J, ...). A host keeps its states to itself, so that a recorder is
-        given observations only.
+        given observations only. `stop` may let go of the last episode of a slot before it ends.
         """
         running = self.open(jobs.seeds, 0, jobs.params)
         try:
-            return self._play_all(running, act, jobs, Notes(recorder))
+            return self._play_all(running, act, jobs, Notes(recorder), stop)
         finally:
             running.close()
 
-    def _play_all(self, running: HostRunning, act: Greedy, jobs: HostJobs, notes: Notes) -> Played:
+    def _play_all(
+        self,
+        running: HostRunning,
+        act: Greedy,
+        jobs: HostJobs,
+        notes: Notes,
+        stop: Stop | None = None,
+    ) -> Played:
         (num_copies, num_jobs, _), slots = jobs.z.shape, running.shape[1]
         job = np.tile(np.arange(slots), (num_copies, 1))
         rows = np.arange(num_copies)[:, None]
@@ -242,7 +259,8 @@ class HostRunner:
             z = jobs.z[rows, np.minimum(job, num_jobs - 1)]
             did = running.step(np.asarray(act(running.observation, z)))
             notes.add(running, did)
-            for c, b in np.argwhere(running.fresh).tolist():
+            ended = running.fresh if stop is None else running.fresh | stop(job, running, did)
+            for c, b in np.argwhere(ended).tolist():
                 if (own := int(job[c, b])) < num_jobs:
                     returns[c, own] = running.episode_return[c, b]
                     lengths[c, own] = running.elapsed[c, b]
