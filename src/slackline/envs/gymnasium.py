@@ -71,7 +71,9 @@ class GymnasiumEnv(HostEnv):
             for i in range(len(seeds))
         ]
         if self.workers == "sync":
-            return self._pool(gym.vector.SyncVectorEnv(each, autoreset_mode=mode), seeds)
+            from slackline.envs.vector import LoopVector
+
+            return self._pool(LoopVector(each), seeds)
         try:
             vector = gym.vector.AsyncVectorEnv(each, autoreset_mode=mode, context=start_method())
         except (EOFError, ConnectionError) as error:
@@ -145,7 +147,8 @@ class VectorPool(Pool):
     def step(self, actions: np.ndarray) -> Stepped:
         seen, reward, terminated, truncated, info = self.vector.step(self._act(actions))
         reached = observation = self._observe(seen)
-        terminated, truncated = np.array(terminated, bool), np.array(truncated, bool) & ~terminated
+        terminated = np.array(terminated, bool)
+        truncated = np.array(truncated, bool) & ~terminated
         ended = terminated | truncated
         if self._camera is not None:
             self._camera.step(self.vector.render, reward, ended if self._at_once else None)
@@ -427,9 +430,12 @@ def actor(space: Any) -> Callable[[np.ndarray], np.ndarray]:
     if isinstance(space, library().spaces.Discrete):
         return lambda actions: np.asarray(actions, space.dtype) + space.start
 
+    low, high = space.low, space.high
+
     def within(actions: np.ndarray) -> np.ndarray:
         shaped = np.reshape(actions, (-1, *space.shape))
-        return np.clip(shaped, space.low, space.high).astype(space.dtype)  # rounding, no more
+        within = np.minimum(np.maximum(shaped, low), high)  # rounding, no more
+        return within.astype(space.dtype, copy=False)
 
     return within
 
