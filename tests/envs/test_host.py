@@ -34,6 +34,7 @@ def vector_of(mode: Any, *, copy: bool = True) -> Callable[..., Any]:
 WAYS = {
     "sync": lambda: sl.gymnasium(Diary),
     "async": lambda: sl.gymnasium(Diary, workers="async"),
+    "two processes": lambda: sl.gymnasium(Diary, workers=2),
     "same step": lambda: sl.gymnasium(vector_of(MODES.SAME_STEP)),
     "next step": lambda: sl.gymnasium(vector_of(MODES.NEXT_STEP)),
     "disabled": lambda: sl.gymnasium(vector_of(MODES.DISABLED)),

@@ -100,6 +100,7 @@ REBUILT: dict[str, Callable[[], Any]] = {
     "by replay": lambda: sl.gymnasium(Drift),
     "by its own state": lambda: sl.gymnasium(OwnState),
     "in processes of their own": lambda: sl.gymnasium(Drift, workers="async"),
+    "in two processes": lambda: sl.gymnasium(Drift, workers=2),
     "with a time limit": lambda: describe("endless", lambda: limited(Endless), {}),
     "with a time limit, by state": lambda: describe("endless", lambda: limited(EndlessState), {}),
     "of Gymnasium": lambda: sl.gymnasium("CartPole-v1"),

@@ -28,11 +28,12 @@ from slackline.envs.host import (
     Told,
     Watch,
 )
-from slackline.errors import SlacklineError, in_one_line, needed
+from slackline.errors import SlacklineError, in_one_line, needed, require_count
 from slackline.settings import query
 
 T = TypeVar("T")
-Workers = Literal["sync", "async"]
+Workers = Literal["sync", "async"] | int
+MOST_WORKERS = 256
 
 
 def library() -> Any:
@@ -47,9 +48,12 @@ class GymnasiumEnv(HostEnv):
     """Makes one environment, or a vector of them if it takes `num_envs`."""
     options: Mapping[str, Any] = field(default_factory=dict, compare=False)
     workers: Workers = field(default="sync", compare=False)
-    """Step single environments in this process, or each in one of its own."""
+    """Step single environments in this process ("sync"), each in one of its own ("async"), or in so
+    many, this one included, several in each."""
     camera: Camera | None = field(default=None, compare=False, kw_only=True)
     """What films them, if anything does."""
+    fixed_size: bool = field(default=True, compare=False, kw_only=True)
+    """Whether an observation is one array, which processes can share."""
 
     def default_params(self) -> HostParams:
         return HostParams(self.options)
@@ -70,13 +74,24 @@ class GymnasiumEnv(HostEnv):
             functools.partial(single, self.make, options, horizon, i, alone=alone)
             for i in range(len(seeds))
         ]
-        if self.workers == "sync":
-            return self._pool(gym.vector.SyncVectorEnv(each, autoreset_mode=mode), seeds)
+        if not alone:
+            return self._pool(self._in_processes(each), seeds)
         try:
             vector = gym.vector.AsyncVectorEnv(each, autoreset_mode=mode, context=start_method())
         except (EOFError, ConnectionError) as error:
             raise Misbehaved("ended its process") from error
         return self._pool(vector, seeds)
+
+    def _in_processes(self, makers: list[Callable[[], Any]]) -> Any:
+        """In as many as are wanted, where there is something for each to do and shared memory can
+        hold what they see."""
+        from slackline.envs.shared import SharedVector
+        from slackline.envs.vector import LoopVector
+
+        num = 1 if isinstance(self.workers, str) else min(self.workers, len(makers))
+        if num == 1 or not self.fixed_size:
+            return LoopVector(makers)
+        return SharedVector(makers, num, start_method())
 
     def _pool(self, vector: Any, seeds: Sequence[int], *, recalls: bool = True) -> VectorPool:
         """A pool of environments that are what they were when they were described."""
@@ -145,7 +160,8 @@ class VectorPool(Pool):
     def step(self, actions: np.ndarray) -> Stepped:
         seen, reward, terminated, truncated, info = self.vector.step(self._act(actions))
         reached = observation = self._observe(seen)
-        terminated, truncated = np.array(terminated, bool), np.array(truncated, bool) & ~terminated
+        terminated = np.array(terminated, bool)
+        truncated = np.array(truncated, bool) & ~terminated
         ended = terminated | truncated
         if self._camera is not None:
             self._camera.step(self.vector.render, reward, ended if self._at_once else None)
@@ -169,6 +185,8 @@ class VectorPool(Pool):
         self.vector.closed = True  # or the garbage collector would close it
 
     def diagnosis(self) -> str:
+        if trouble := getattr(self.vector, "trouble", ""):
+            return trouble
         space = self.vector.single_observation_space
         shown = getattr(self.vector, "_env_obs", ())
         if all(seen is None for seen in shown):  # not reset yet
@@ -211,11 +229,14 @@ def gymnasium(
 ) -> GymnasiumEnv:
     """An environment by its id, or by a function that makes it; `options` go to its maker.
 
-    A function that takes `num_envs` must return a vector environment. `workers="async"` gives each
-    single environment a process of its own, which pays when a step takes longer than 0.1 ms.
+    A function that takes `num_envs` must return a vector environment. Single ones are stepped one
+    after the other, or in `workers` processes, this one included; `workers="async"` gives each a
+    process of its own.
     """
-    if workers not in ("sync", "async"):
-        raise SlacklineError(f"workers is {workers!r}; it must be sync or async")
+    if isinstance(workers, str) and workers not in ("sync", "async"):
+        raise SlacklineError(f"workers is {workers!r}; it must be sync, async or a number")
+    if not isinstance(workers, str):
+        require_count("workers", workers, high=MOST_WORKERS)
     if not isinstance(env, str) and not callable(env):
         raise SlacklineError(
             f"environment is {env!r}; it must be an id of Gymnasium's or a function that makes one"
@@ -258,10 +279,19 @@ def describe(
     """Make one to see what it is like."""
     many = {"num_envs": 1} if makes_vectors(make) else {}
     library()
-    size, action, picture = made(
-        name, lambda: make(**many, **options), lambda trial: spaces_of(name, trial)
+    (size, action, picture), fixed = made(
+        name,
+        lambda: make(**many, **options),
+        lambda trial: (spaces_of(name, trial), sees_a_box(trial)),
     )
-    return GymnasiumEnv(name, size, action, make, dict(options), workers, picture=picture)
+    made_by: Any = (make, dict(options), workers)
+    return GymnasiumEnv(name, size, action, *made_by, picture=picture, fixed_size=fixed)
+
+
+def sees_a_box(trial: Any) -> bool:
+    """Whether one array holds what it sees."""
+    space = getattr(trial, "observation_space", None)
+    return isinstance(space, library().spaces.Box)
 
 
 def spaces_of(name: str, trial: Any) -> tuple[int, Discrete | Continuous, Any]:
@@ -427,9 +457,12 @@ def actor(space: Any) -> Callable[[np.ndarray], np.ndarray]:
     if isinstance(space, library().spaces.Discrete):
         return lambda actions: np.asarray(actions, space.dtype) + space.start
 
+    low, high = space.low, space.high
+
     def within(actions: np.ndarray) -> np.ndarray:
         shaped = np.reshape(actions, (-1, *space.shape))
-        return np.clip(shaped, space.low, space.high).astype(space.dtype)  # rounding, no more
+        within = np.minimum(np.maximum(shaped, low), high)  # rounding, no more
+        return within.astype(space.dtype, copy=False)
 
     return within
 

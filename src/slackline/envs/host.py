@@ -20,7 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from slackline.envs.sentinel import ROOM, sentinel
 from slackline.envs.view import View
 from slackline.errors import NotNamed, SlacklineError, in_one_line, require_number
 
+T = TypeVar("T")
 TIMEOUT = 60.0
 """Seconds that a step of all environments, or a reset, may take before it counts as hung; the
 variable SLACKLINE_TIMEOUT says otherwise."""
@@ -284,6 +285,11 @@ class WatchedPool(Pool):
         self.steps += int(np.sum(stepped.real))
         return stepped._replace(reached=reached, observation=observation, reward=reward)
 
+    def together(self, work: Callable[[], T]) -> T:
+        """Do `work`, which steps this pool many times, on the environments' thread: one change of
+        threads instead of two a step. Each step may still take as long as a step may."""
+        return self._watch.hand_over(work)
+
     def close(self) -> None:
         """Never an error of its own: what there was to say of the environment has been said, and
         a training that is complete is not lost to it."""
@@ -371,32 +377,64 @@ class Watch:
         self._others = set(multiprocessing.active_children())
         self._started: list[Any] = []
         """Processes of the environments."""
+        self._when = ""
+        """What work that was handed over is in; "" while it is not in the environment."""
         self._worker, self._sentinel = Worker(name), sentinel()
 
     def call(self, when: str, work: Callable[[], Any], allowance: float = 1) -> Any:
         """What `work` returns; `when` is what the environment was in, to be read after its name. It
         may take `allowance` times as long as a step may."""
-        if self._sentinel is not None:
-            self._sentinel.note(f"{self.name[:500]}: {when}".encode()[: ROOM - 1])
+        self._note(f"{self.name[:500]}: {when}")
         try:
+            if self._worker.is_here:
+                return self._at_once(when, work)
             return self._worker.do(work, self._timeout * allowance)
         except TimeoutError:
-            self._end_processes()
-            self._give_up()
-            failed = EnvironmentFailed(
-                f"{self.name}: {when} took longer than {self._timeout * allowance:g} s and was "
-                "given up (the variable SLACKLINE_TIMEOUT sets that number)",
-                has_traceback=True,
-            )
-            failed.add_note(f"It was here:\n{self._worker.stack()}")
-            raise failed from None
+            raise self._given_up(when, self._timeout * allowance) from None
         except WorkFailed as failed:
             named = self._named(when, failed.error)
             # An error that was named already must not become its own cause: that is a cycle.
             raise named from None if named is failed.error else failed.error
         finally:
-            if self._sentinel is not None:
-                self._sentinel.note(b"")
+            self._note("")
+
+    def hand_over(self, work: Callable[[], Any]) -> Any:
+        """What `work` returns, which has several calls to make and makes them on the thread."""
+        try:
+            return self._worker.do(work, self._timeout, at=lambda: self._when)
+        except TimeoutError:
+            raise self._given_up(self._when, self._timeout) from None
+        except WorkFailed as failed:
+            raise failed.error from failed.error.__cause__
+        finally:
+            self._when = ""
+
+    def _at_once(self, when: str, work: Callable[[], Any]) -> Any:
+        """A call within work that was handed over."""
+        self._worker.insist_on_interest()
+        self._when = when
+        try:
+            return work()
+        except BaseException as error:
+            raise WorkFailed(error) from None
+        finally:
+            self._when = ""
+
+    def _given_up(self, when: str, seconds: float) -> EnvironmentFailed:
+        """The thread hangs: what to say of it."""
+        self._end_processes()
+        self._give_up()
+        failed = EnvironmentFailed(
+            f"{self.name}: {when} took longer than {seconds:g} s and was given up (the variable "
+            "SLACKLINE_TIMEOUT sets that number)",
+            has_traceback=True,
+        )
+        failed.add_note(f"It was here:\n{self._worker.stack()}")
+        return failed
+
+    def _note(self, what: str) -> None:
+        if self._sentinel is not None:
+            self._sentinel.note(what.encode()[: ROOM - 1])
 
     def note_processes(self) -> None:
         """Remember which were started so far, to tell how they ended if they do."""
@@ -462,6 +500,20 @@ class WorkFailed(Exception):  # noqa: N818
         self.error = error
 
 
+class Abandoned(Exception):  # noqa: N818
+    """Nobody waits for the work that is being done."""
+
+
+@dataclass(eq=False)
+class Job:
+    """Work for a thread, and what came of it."""
+
+    work: Callable[[], Any]
+    result: Any = None
+    error: BaseException | None = None
+    abandoned: bool = False
+
+
 class Worker:
     """One thread that does what it is told, in order. A daemon: a hung one does not hold the
     program back when it ends, and is asked nothing more."""
@@ -472,34 +524,60 @@ class Worker:
     """How many there have been; code of a user's has run if any."""
 
     def __init__(self, name: str):
-        self._todo: queue.SimpleQueue[Callable[[], Any] | None] = queue.SimpleQueue()
-        self._done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+        self._todo: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[Job] = queue.SimpleQueue()
+        self._job: Job | None = None
+        """What it is at."""
         self.hung = False
         Worker.started += 1
         self._thread = threading.Thread(target=self._run, name=f"slackline {name}", daemon=True)
         self._thread.start()
 
-    def do(self, work: Callable[[], Any], timeout: float) -> Any:
-        """What `work` returns, unless it fails (WorkFailed) or takes too long (TimeoutError)."""
+    @property
+    def is_here(self) -> bool:
+        """Whether who asks is on the thread itself."""
+        return threading.get_ident() == self._thread.ident
+
+    def insist_on_interest(self) -> None:
+        """Stop work whose result nobody waits for any more."""
+        if self._job is not None and self._job.abandoned:
+            raise Abandoned
+
+    def do(
+        self, work: Callable[[], Any], timeout: float, at: Callable[[], str] | None = None
+    ) -> Any:
+        """What `work` returns, unless it fails (WorkFailed) or takes too long (TimeoutError).
+
+        With `at`, which says what the work is in, each of these may take that long, and "" forever.
+        """
         if self.hung:  # what it says later would be the answer to an earlier question
             raise TimeoutError
-        self._todo.put(work)
-        answer = self._wait(timeout)
-        if answer is None:
-            self.hung = True
+        job = Job(work)
+        self._todo.put(job)
+        try:
+            self.hung = not self._wait(job, timeout, at)
+        except BaseException:  # Ctrl-C
+            job.abandoned = True
+            raise
+        if self.hung:
             raise TimeoutError
-        result, error = answer
-        if error is not None:
-            raise WorkFailed(error)
-        return result
+        if job.error is not None:
+            raise WorkFailed(job.error)
+        return job.result
 
-    def _wait(self, timeout: float) -> tuple[Any, BaseException | None] | None:
-        while timeout > 0.0:
-            glance = min(timeout, GLANCE)
+    def _wait(self, job: Job, timeout: float, at: Callable[[], str] | None) -> bool:
+        """Whether it was done in time."""
+        left, before = timeout, "" if at is None else at()
+        while left > 0.0:
+            glance = min(left, GLANCE)
             with suppress(queue.Empty):
-                return self._done.get(timeout=glance)
-            timeout -= glance
-        return None
+                if self._done.get(timeout=glance) is job:
+                    return True
+                continue  # the answer to a question that was abandoned
+            now = before if at is None else at()
+            left = timeout if at is not None and (not now or now != before) else left - glance
+            before = now
+        return False
 
     def stack(self) -> str:
         """Where it is just now."""
@@ -510,13 +588,14 @@ class Worker:
         self._todo.put(None)
 
     def _run(self) -> None:
-        while (work := self._todo.get()) is not None:
+        while (job := self._todo.get()) is not None:
+            self._job = job
             try:
                 with users_output():
-                    answer = work()
-                self._done.put((answer, None))
+                    job.result = job.work()
             except BaseException as error:  # whatever it is, the caller must know
-                self._done.put((None, error))
+                job.error = error
+            self._done.put(job)
 
 
 def users_output() -> contextlib.AbstractContextManager[Any]:

@@ -1,8 +1,9 @@
 """Training on environments of a host: how steps are collected differs from `program.py`, and
 nothing of what is done with them.
 
-All copies (seeds × members of an ensemble) step their environments in one pool. A step is one
-compiled call that draws the actions of all of them, and one call of the pool.
+All copies (seeds × members of an ensemble) step their environments in one pool. Small policies act
+in NumPy, with random numbers that one compiled call draws for all steps of a window; others in a
+compiled call a step.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ import numpy as np
 
 from slackline.envs.api import Discrete
 from slackline.errors import SlacklineError
+from slackline.learn.acting import NumpyActor, acts_in_numpy, drawn, step_keys
 from slackline.learn.hyper import Hyper
 from slackline.learn.learner import Learner, TrainState
 from slackline.learn.program import STATE, Program, Progress
@@ -53,7 +55,9 @@ class HostProgram:
         self._budget = jnp.float32(budget)
         self._shape = (len(seeds) * members, hyper.num_envs)
         layout = layout_of(self._shape[0], side_by_side=not learner.sees_pictures)
-        self._act, self._learn = _compiled(learner, layout, hyper_axis)
+        self._forgiving = hyper_axis is not None
+        self._in_numpy = acts_in_numpy(learner, hyper, self._shape[0])
+        self._draw, self._act, self._learn = _compiled(learner, layout, hyper_axis)
         self._running: HostRunning | None = None
         self._ahead: tuple[Transition, Totals] | None = None
         self._kept: Tensors = {}
@@ -157,6 +161,11 @@ class HostProgram:
         if self._running is None:
             self._running = self._open(state)
         num = self._hyper.num_steps
+        if self._in_numpy:
+            window = self._draw(state, self._hyper, np.int32(num * ahead))
+            actor = NumpyActor(self._learner, window, forgiving=self._forgiving)
+            steps, episodes = self._runner.steps(self._running, actor, num, together=True)
+            return steps._replace(log_prob=actor.log_prob(steps.action)), episodes  # type: ignore[arg-type]
 
         def act(t: int, *seen: np.ndarray) -> tuple[Any, ...]:
             return self._act(state, self._hyper, np.int32(t + num * ahead), *seen)
@@ -247,8 +256,8 @@ def unless(any_real: Array, learnt: TrainState, before: TrainState) -> TrainStat
 @lru_cache(maxsize=16)
 def _compiled(
     learner: Learner, layout: Layout, hyper_axis: int | None
-) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """(act, learn) of all copies."""
+) -> tuple[Callable[..., Any], ...]:
+    """(what a window is acted by, act, learn) of all copies."""
     hyper_spec = WHOLE if hyper_axis is None else SEED
 
     def act(
@@ -256,7 +265,7 @@ def _compiled(
     ) -> tuple[Array, ...]:
         """Actions of N environments; those with a fresh episode get a new z first. A network that
         acts and judges at once has its say on both."""
-        z_key, act_key = jax.random.split(jax.random.fold_in(state.keys.collect, t))
+        z_key, act_key = step_keys(state, t)
         z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
         noise = learner.distribution.noise(act_key, (len(fresh),))
         done = learner.act(state, hyper, noise, observation, z)
@@ -277,6 +286,12 @@ def _compiled(
         return unless(jnp.any(steps.real), learnt, state._replace(key=learnt.key)), losses
 
     return (
+        compiled(
+            layout.each(partial(drawn, learner), (0, hyper_axis, None)),
+            layout,
+            (STATE, hyper_spec, WHOLE),
+            SEED,
+        ),
         compiled(
             layout.each(act, (0, hyper_axis, None, 0, 0, 0)),
             layout,

@@ -28,7 +28,8 @@ class Distribution(abc.ABC):
         """Random numbers for `shape` samples, (*shape, ...); `sample` turns them into actions."""
 
     @abc.abstractmethod
-    def sample(self, noise: Array, outputs: Array, std: float | Array) -> Array: ...
+    def sample(self, noise: Array, outputs: Array, std: float | Array) -> Array:
+        """An action by noise; also works on NumPy arrays."""
 
     @abc.abstractmethod
     def mode(self, outputs: Array) -> Array:
@@ -38,7 +39,8 @@ class Distribution(abc.ABC):
     def to_env(self, action: Array) -> Array: ...
 
     @abc.abstractmethod
-    def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array: ...
+    def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array:
+        """Of an action as it is stored; also works on NumPy arrays."""
 
     @abc.abstractmethod
     def entropy(self, outputs: Array, std: float | Array) -> Array: ...
@@ -63,8 +65,10 @@ class Categorical(Distribution):
 
     def sample(self, noise: Array, outputs: Array, std: float | Array) -> Array:
         """Inverse-CDF sampling: one uniform a sample, whatever the number of actions."""
-        cumulative = jnp.cumsum(jax.nn.softmax(outputs), axis=-1)[..., :-1]
-        return jnp.sum(noise >= cumulative, axis=-1, dtype=jnp.int32)
+        xp = namespace(noise, outputs)
+        likely = softmax(outputs) if xp is np else jax.nn.softmax(outputs)
+        cumulative = xp.cumsum(likely, axis=-1)[..., :-1]
+        return xp.sum(noise >= cumulative, axis=-1, dtype=np.int32)
 
     def mode(self, outputs: Array) -> Array:
         return outputs.argmax(axis=-1).astype(np.int32)
@@ -73,6 +77,9 @@ class Categorical(Distribution):
         return action
 
     def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array:
+        if namespace(outputs, action) is np:
+            likely = log_softmax(outputs)
+            return np.take_along_axis(likely, np.asarray(action)[..., None], axis=-1)[..., 0]  # type: ignore[return-value]
         chosen = jax.nn.one_hot(action, self.num_outputs)
         return jnp.sum(jax.nn.log_softmax(outputs) * chosen, axis=-1)
 
@@ -118,13 +125,26 @@ class TanhNormal(Distribution):
 
     def log_prob(self, outputs: Array, action: Array, std: float | Array) -> Array:
         """Σ log N(u; mean, std²)"""
-        normal = -0.5 * jnp.square((action - outputs) / std) - jnp.log(std * jnp.sqrt(2.0 * jnp.pi))
-        return jnp.sum(normal, axis=-1)
+        xp = namespace(outputs, action)
+        normal = -0.5 * xp.square((action - outputs) / std) - xp.log(std * xp.sqrt(2.0 * xp.pi))
+        return xp.sum(normal, axis=-1)
 
     def entropy(self, outputs: Array, std: float | Array) -> Array:
         """Of u, before squashing: constant, since the standard deviation is fixed."""
         one = 0.5 * jnp.log(2.0 * jnp.pi * jnp.e * jnp.square(std))
         return jnp.broadcast_to(self.space.size * one, outputs.shape[:-1])
+
+
+def log_softmax(logits: Any) -> Any:
+    """On NumPy arrays, over the last axis."""
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+
+
+def softmax(logits: Any) -> Any:
+    """On NumPy arrays, over the last axis."""
+    likely = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return likely / likely.sum(axis=-1, keepdims=True)
 
 
 def distribution_of(space: Discrete | Continuous) -> Distribution:

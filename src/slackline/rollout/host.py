@@ -1,7 +1,7 @@
 """The runner of environments outside JAX, in pools.
 
 Everything has one more leading axis than in `compiled.py`, the copy C: networks that act in one
-compiled call, and whose environments step in one pool. The libraries keep the time limits and do
+call, and whose environments step in one pool. The libraries keep the time limits and do
 the resets (`envs/host.py`); a value that is not finite is refused by the pool, which names the
 environment and the step.
 """
@@ -45,9 +45,7 @@ KEPT = ("seeds", "later", "before", "now")
 HostAct = Callable[[int, np.ndarray, np.ndarray, np.ndarray], tuple[Any, ...]]
 """(number of the step, observations (C, N, ...), z (C, N, size), whether an episode begins (C, N))
 -> (z, with new ones where an episode begins, actions as they are stored, as the environment takes
-them, the former's log-probabilities, and values where the policy knows them)
-
-One compiled call does all of it, since every call costs as much as many small steps."""
+them, the former's log-probabilities or None, and values where the policy knows them)"""
 
 Stop = Callable[[np.ndarray, "HostRunning", Stepped], np.ndarray]
 """(the jobs (C, N) being played, the environments after a step, that step) -> (C, N) which of these
@@ -141,8 +139,9 @@ class HostRunning:
 
     def step(self, env_action: np.ndarray) -> Stepped:
         """Do the actions (C, N, ...); every field of the result is (C, N, ...)."""
-        did = self.pool.step(env_action.reshape(-1, *env_action.shape[2:]))
-        did = did._replace(**{name: self.by_copy(x) for name, x in did._asdict().items()})
+        did = Stepped(
+            *map(self.by_copy, self.pool.step(env_action.reshape(-1, *env_action.shape[2:])))
+        )
         self.observation, self.fresh = did.observation, did.terminated | did.truncated
         self.episode_return += did.reward
         self.elapsed += did.real
@@ -193,35 +192,38 @@ class HostRunner:
             pool.close()
             raise
 
-    def steps(self, running: HostRunning, act: HostAct, num: int) -> tuple[Transition, Totals]:
-        """Step every environment `num` times: (C, T, N, ...), and sums by copy, (C,)."""
-        rows = [self._step(running, act, t) for t in range(num)]
-        running.forget_actions()
-        steps, ended = zip(*rows, strict=True)
-        totals = jax.tree.map(lambda *x: np.sum(x, axis=0), *ended)
-        return jax.tree.map(lambda *x: np.stack(x, axis=1), *steps), totals
+    def steps(
+        self, running: HostRunning, act: HostAct, num: int, *, together: bool = False
+    ) -> tuple[Transition, Totals]:
+        """Step every environment `num` times: (C, T, N, ...), and sums by copy, (C,).
 
-    def _step(self, running: HostRunning, act: HostAct, t: int) -> tuple[Transition, Totals]:
+        `together`: `act` is quick and in NumPy, so that all of it runs on the environments' thread
+        instead of changing threads twice a step.
+        """
+
+        def play() -> tuple[Transition, Totals]:
+            window = Window(num)
+            for t in range(num):
+                self._step(running, act, t, window)
+            return window.transition(), window.totals(running.shape[0])
+
+        played = running.pool.together(play) if together else play()
+        running.forget_actions()
+        return played
+
+    def _step(self, running: HostRunning, act: HostAct, t: int, window: Window) -> None:
         seen = running.observation
         drawn = act(t, seen, running.z, running.fresh)
-        running.z, action, env_action, log_prob, *value = map(np.asarray, drawn)
+        z, action, env_action, log_prob, *value = (x if x is None else np.asarray(x) for x in drawn)
+        running.z = z
         running.remember(env_action)
         did = running.step(env_action)
-        totals = totals_of(running)
-        running.forget_ended()
-        kept: Any = {
-            "observation": seen,
-            "z": running.z,
-            "action": action,
-            "log_prob": log_prob,
-            "reward": did.reward,
-            "terminated": did.terminated,
-            "truncated": did.truncated,
-            "next_observation": did.reached,
-            "real": did.real,
-            "value": value[0] if value else None,
-        }
-        return Transition(**kept), totals
+        if running.fresh.any():
+            window.ended.append(totals_of(running))
+            running.forget_ended()
+        judged = value[0] if value else None
+        row = (seen, z, action, log_prob, did.reward, did.terminated, did.truncated, did.reached)
+        window.note(t, Transition(*row, did.real, judged))  # type: ignore[arg-type]
 
     def episodes(
         self,
@@ -282,6 +284,41 @@ class HostRunner:
             )
 
 
+class Window:
+    """The steps of T calls of the pool, as they come."""
+
+    def __init__(self, num: int):
+        self._num = num
+        self._rows: list[np.ndarray | None] = []
+        """By field of a transition, (C, T, N, ...). Fresh ones for every window: JAX may go on
+        reading the last one's."""
+        self.ended: list[Totals] = []
+        """Of the steps that ended an episode."""
+
+    def note(self, t: int, step: Transition) -> None:
+        if not self._rows:
+            self._rows = [self._room_for(x) for x in step]
+        for rows, x in zip(self._rows, step, strict=True):
+            if rows is not None:
+                rows[:, t] = x
+
+    def transition(self) -> Transition:
+        return Transition(*self._rows)  # type: ignore[arg-type]
+
+    def totals(self, num_copies: int) -> Totals:
+        """By copy; what is unsound was refused by the pool."""
+        zeros = np.zeros(num_copies, np.int64)
+        nothing: Any = Totals(zeros, np.zeros(num_copies), zeros, zeros)  # type: ignore[arg-type]
+        sums: Any = jax.tree.map(lambda *x: np.sum(x, axis=0), nothing, *self.ended)
+        return sums._replace(sound=np.full(num_copies, self._num))
+
+    def _room_for(self, x: Any) -> np.ndarray | None:
+        if x is None:
+            return None
+        copies, *rest = x.shape
+        return np.empty((copies, self._num, *rest), x.dtype)
+
+
 class Notes:
     """What a recorder keeps of the episodes of a pool; nothing without one."""
 
@@ -330,6 +367,6 @@ def totals_of(running: HostRunning) -> Totals:
         np.sum(done, axis=1),
         np.sum(running.episode_return, axis=1, where=done),
         np.sum(running.elapsed, axis=1, where=done),
-        np.ones(running.shape[0], np.int64),  # what is unsound was refused by the pool
+        np.ones(running.shape[0], np.int64),
     )
     return Totals(*sums)
