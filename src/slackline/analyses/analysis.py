@@ -35,6 +35,12 @@ class Subject:
     suite: Suite
     label: str = ""
     """What tells it from the other runs of the analysis."""
+    own_name: str = ""
+    """The same as part of a file's name; none: its folder's."""
+
+    @property
+    def file_name(self) -> str:
+        return self.own_name or self.run.path.name
 
     @cached_property
     def config(self) -> RunConfig:
@@ -66,7 +72,28 @@ def labelled(subjects: Sequence[Subject]) -> list[Subject]:
     for i, label in enumerate(labels):
         if labels.count(label) > 1:
             labels[i] = f"{label} ({subjects[i].run.path})"
-    return [replace(s, label=label) for s, label in zip(subjects, labels, strict=True)]
+    names = distinct_names([subject.run.path for subject in subjects])
+    return [
+        replace(s, label=label, own_name=name)
+        for s, label, name in zip(subjects, labels, names, strict=True)
+    ]
+
+
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """The folders' names; of those with the same name, with as many folders above as it takes to
+    tell them apart, and a number where that is not enough."""
+    every = [path.absolute().parts[1:] for path in paths]
+    names = [parts[-1] for parts in every]
+    for depth in range(2, max(map(len, every)) + 1):
+        alike = [names.count(name) > 1 for name in names]
+        names = [
+            "-".join(parts[-depth:]) if again else name
+            for parts, name, again in zip(every, names, alike, strict=True)
+        ]
+    return [
+        name if names.count(name) == 1 else f"{name}-{names[:i].count(name) + 1}"
+        for i, name in enumerate(names)
+    ]
 
 
 def _differing(subject: Subject, alike: Sequence[Subject]) -> list[str]:

@@ -265,12 +265,13 @@ def selection_view(result: SuiteResult, method: Entry, shots: int, charts: Chart
     drawn = selection_charts(result, method, shots)
     found = result.selection(method.name, result.variations(shots)[0], shots)
     what = "values of z" if found.on_a_line else "candidates"
+    own = " Every seed drew candidates of its own." if found.regions is not None else ""
     return {
         "tab": method.title,
         "explanation": f"{method.title}: each of the {len(found.zs)} {what} is one policy, tried "
         "on each changed environment. Returns are those of the selection episodes, so a peak may "
         "be partly luck; the table’s scores come from fresh ones. Each seed is a training run of "
-        "its own, and its z need not mean what another seed’s z means.",
+        f"its own, and its z need not mean what another seed’s z means.{own}",
         "legend": plotly_charts.legend(drawn[0]),
         "charts": [charts.add(chart) for chart in drawn],
         "chosen": charts.add(chosen_chart(result, method, shots)),
