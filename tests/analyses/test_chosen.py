@@ -11,7 +11,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 
-from fake_store import Store  # noqa: E402  # type: ignore[import-not-found]
+from fake_store import Store  # type: ignore[import-not-found]
 
 from slackline.analyses.analysis import Subject
 from slackline.analyses.catalogue import examine

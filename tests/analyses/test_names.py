@@ -7,7 +7,7 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "report"))
 
-from fake_store import Store  # noqa: E402  # type: ignore[import-not-found]
+from fake_store import Store  # type: ignore[import-not-found]
 
 from slackline.analyses.analysis import Subject, distinct_names, labelled
 from slackline.suites import builtin

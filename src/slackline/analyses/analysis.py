@@ -21,8 +21,9 @@ from slackline.methods.method import Method
 from slackline.report.chart import Plate
 from slackline.report.charts import NUM_COLOURS, colour_index
 from slackline.report.figures import draw_plate
+from slackline.report.findings import SUFFIX, Kept, write_finding
 from slackline.report.table import Table, markdown
-from slackline.store.run import RunConfig, RunFolder
+from slackline.store.run import RunConfig, RunFolder, provenance
 from slackline.subspace import Subspace
 from slackline.suites.suite import Suite, Variation
 
@@ -153,9 +154,12 @@ class Finding:
     figures: tuple[Plate | Picture, ...]
     numbers: Mapping[str, Any]
     """Plain data, for programs."""
+    suite: str = ""
+    """On whose variations."""
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write the figures (PNG), the tables (Markdown) and the numbers (JSON); the files."""
+        """Write the figures (PNG), the tables (Markdown), the numbers (JSON) and what the page of
+        a folder above shows of it; the files."""
         folder = Path(folder)
         insist_on_writable(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -166,7 +170,18 @@ class Finding:
         tables, numbers = (folder / f"{self.name}.{end}" for end in ("md", "json"))
         write_output(tables, "\n".join(map(markdown, self.tables)))
         write_output(numbers, json.dumps(plain(self.numbers), indent=1) + "\n")
+        write_finding(folder / f"{self.name}{SUFFIX}", self.kept())
         return [*written, tables, numbers]
+
+    def kept(self) -> Kept:
+        """What a page shows of it."""
+        plates = tuple(each for each in self.figures if isinstance(each, Plate))
+        pictures = [each.name for each in self.figures if isinstance(each, Picture)]
+        names = tuple(f"{self.name}-{name}.png" for name in pictures)
+        titles = [plate.title for plate in plates] + [table.title for table in self.tables]
+        command = provenance()["command"]
+        title = titles[0] if titles else self.name
+        return Kept(title, self.suite, command, self.tables, plates, names)
 
 
 def write_atomic_png(path: Path, figure: Plate | Picture) -> Path:
