@@ -18,7 +18,7 @@ from slackline.analyses.analysis import (
     colours,
     common_suite,
 )
-from slackline.analyses.playing import Oracle, adapted, oracle, stage_of
+from slackline.analyses.playing import Oracle, adapted, oracle, protocol, stage_of
 from slackline.analyses.shots import dense
 from slackline.bench.stats import decimals
 from slackline.io.decode import count
@@ -113,8 +113,7 @@ class AlongZ(Analysis):
         )
 
     def adapting(self, suite: Suite) -> Adapting:
-        fresh = min(suite.protocol.score_episodes, 10)
-        return Adapting.of(suite.protocol, self.shots, self.episodes, self.score_episodes or fresh)
+        return protocol(suite, self.shots, self.episodes, self.score_episodes)
 
     def along(self, subject: Subject, colour: int, variations: Sequence[Variation]) -> Along:
         """Play what one run needs."""
@@ -130,7 +129,7 @@ class AlongZ(Analysis):
     ) -> Plate:
         charts = [chart(run, single, v, variation) for v, variation in enumerate(variations)]
         return Plate(
-            run.subject.run.path.name,
+            run.subject.file_name,
             f"{suite.title}: the return at every z",
             f"{run.subject.label}: {len(run.best.zs)} z's, {run.best.returns.shape[-1]} episodes "
             "each. Bold: mean over seeds; thin: each seed. Diamonds: what K-shot adaptation chose, "

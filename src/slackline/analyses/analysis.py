@@ -21,8 +21,9 @@ from slackline.methods.method import Method
 from slackline.report.chart import Plate
 from slackline.report.charts import NUM_COLOURS, colour_index
 from slackline.report.figures import draw_plate
+from slackline.report.findings import SUFFIX, Kept, write_finding
 from slackline.report.table import Table, markdown
-from slackline.store.run import RunConfig, RunFolder
+from slackline.store.run import RunConfig, RunFolder, provenance
 from slackline.subspace import Subspace
 from slackline.suites.suite import Suite, Variation
 
@@ -35,6 +36,12 @@ class Subject:
     suite: Suite
     label: str = ""
     """What tells it from the other runs of the analysis."""
+    own_name: str = ""
+    """The same as part of a file's name; none: its folder's."""
+
+    @property
+    def file_name(self) -> str:
+        return self.own_name or self.run.path.name
 
     @cached_property
     def config(self) -> RunConfig:
@@ -66,7 +73,28 @@ def labelled(subjects: Sequence[Subject]) -> list[Subject]:
     for i, label in enumerate(labels):
         if labels.count(label) > 1:
             labels[i] = f"{label} ({subjects[i].run.path})"
-    return [replace(s, label=label) for s, label in zip(subjects, labels, strict=True)]
+    names = distinct_names([subject.run.path for subject in subjects])
+    return [
+        replace(s, label=label, own_name=name)
+        for s, label, name in zip(subjects, labels, names, strict=True)
+    ]
+
+
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """The folders' names; of those with the same name, with as many folders above as it takes to
+    tell them apart, and a number where that is not enough."""
+    every = [path.absolute().parts[1:] for path in paths]
+    names = [parts[-1] for parts in every]
+    for depth in range(2, max(map(len, every)) + 1):
+        alike = [names.count(name) > 1 for name in names]
+        names = [
+            "-".join(parts[-depth:]) if again else name
+            for parts, name, again in zip(every, names, alike, strict=True)
+        ]
+    return [
+        name if names.count(name) == 1 else f"{name}-{names[:i].count(name) + 1}"
+        for i, name in enumerate(names)
+    ]
 
 
 def _differing(subject: Subject, alike: Sequence[Subject]) -> list[str]:
@@ -126,9 +154,12 @@ class Finding:
     figures: tuple[Plate | Picture, ...]
     numbers: Mapping[str, Any]
     """Plain data, for programs."""
+    suite: str = ""
+    """On whose variations."""
 
     def save(self, folder: str | Path) -> list[Path]:
-        """Write the figures (PNG), the tables (Markdown) and the numbers (JSON); the files."""
+        """Write the figures (PNG), the tables (Markdown), the numbers (JSON) and what the page of
+        a folder above shows of it; the files."""
         folder = Path(folder)
         insist_on_writable(folder)
         folder.mkdir(parents=True, exist_ok=True)
@@ -139,7 +170,18 @@ class Finding:
         tables, numbers = (folder / f"{self.name}.{end}" for end in ("md", "json"))
         write_output(tables, "\n".join(map(markdown, self.tables)))
         write_output(numbers, json.dumps(plain(self.numbers), indent=1) + "\n")
+        write_finding(folder / f"{self.name}{SUFFIX}", self.kept())
         return [*written, tables, numbers]
+
+    def kept(self) -> Kept:
+        """What a page shows of it."""
+        plates = tuple(each for each in self.figures if isinstance(each, Plate))
+        pictures = [each.name for each in self.figures if isinstance(each, Picture)]
+        names = tuple(f"{self.name}-{name}.png" for name in pictures)
+        titles = [plate.title for plate in plates] + [table.title for table in self.tables]
+        command = provenance()["command"]
+        title = titles[0] if titles else self.name
+        return Kept(title, self.suite, command, self.tables, plates, names)
 
 
 def write_atomic_png(path: Path, figure: Plate | Picture) -> Path:

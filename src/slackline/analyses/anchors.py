@@ -129,7 +129,7 @@ class AnchorsApart(Analysis):
         )
         only = "" if num > 1 else " Only the end was kept (train --snapshots 10 keeps more)."
         return Plate(
-            f"return-{run.subject.run.path.name}",
+            f"return-{run.subject.file_name}",
             f"{suite.title}: the return between the anchors, over training",
             f"{run.subject.label}; mean over seeds, {self.episodes} episodes a z. Later moments "
             f"are stronger.{only}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from slackline.analyses.along_z import AlongZ
@@ -51,4 +52,5 @@ def examine(kind: Analysis, subjects: Sequence[Subject], variations: Sequence[st
     check(kind)
     if not subjects:
         raise SlacklineError("name at least one run")
-    return kind.of(labelled(subjects), variations)
+    found = kind.of(labelled(subjects), variations)
+    return replace(found, suite=subjects[0].suite.name)

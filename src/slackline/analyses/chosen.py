@@ -17,7 +17,6 @@ from slackline.analyses.analysis import (
 )
 from slackline.bench.cells import scores_by_suite
 from slackline.errors import SlacklineError
-from slackline.methods.latent import Latent
 from slackline.report.chart import Axis, Cells, Chart, Plate
 from slackline.report.results import Played, SuiteResult, suite_result
 from slackline.report.table import Column, Row, Table
@@ -32,9 +31,17 @@ class Choices(NamedTuple):
     seeds: list[int]
     variations: list[str]
     zs: np.ndarray
-    """The candidates, (K, size)."""
+    """The candidates, (K, size); where every seed drew its own, landmarks of the space."""
     chosen: np.ndarray
-    """Which one, (S, V)."""
+    """Which one, (S, V); of landmarks, the one nearest to the chosen z."""
+    own: bool
+    """Whether every seed drew candidates of its own."""
+
+    def place(self, i: int) -> str:
+        """A candidate or landmark in words."""
+        latent, z = self.subject.method.latent, self.zs[i]
+        words = f"z = {latent.show(z)}" if latent.is_line else latent.show(z)
+        return f"near {words}" if self.own else words
 
     def counts(self, axis: int) -> np.ndarray:
         """How often each candidate was chosen: (V, K) over the seeds (axis 0), or (S, K) over the
@@ -75,6 +82,7 @@ class Chosen(Analysis):
                     "seeds": each.seeds,
                     "z": each.zs,
                     "chosen": each.chosen,
+                    "z_of_every_seed": not each.own,
                 }
                 for each in found
             }
@@ -132,8 +140,9 @@ def choices(
     each = [result.selection(subject.method.name, name, shots) for name in measured]
     if not each or len(each[0].zs) < 2:
         return None
-    chosen = np.stack([selection.chosen for selection in each], axis=1)
-    return Choices(subject, colour, each[0].seeds, measured, np.array(each[0].zs), chosen)
+    counted = np.stack([selection.counted for selection in each], axis=1)
+    zs, own = np.array(each[0].counted_zs), each[0].regions is not None
+    return Choices(subject, colour, each[0].seeds, measured, zs, counted, own)
 
 
 def plate_by_variation(suite: Suite, shots: int, found: Sequence[Choices]) -> Plate:
@@ -151,7 +160,8 @@ def plate_by_variation(suite: Suite, shots: int, found: Sequence[Choices]) -> Pl
     return Plate(
         f"k{shots}-variations",
         f"{suite.title}: which of {shots} policies each change wants",
-        "How many seeds chose each candidate; every seed is a training run of its own.",
+        "How many seeds chose each candidate; every seed is a training run of its own."
+        + note(found),
         tuple(charts),
     )
 
@@ -171,7 +181,7 @@ def plate_by_seed(suite: Suite, shots: int, found: Sequence[Choices]) -> Plate:
     return Plate(
         f"k{shots}-seeds",
         f"{suite.title}: which of {shots} policies each seed chose",
-        "For how many of the changes each candidate was chosen.",
+        "For how many of the changes each candidate was chosen." + note(found),
         tuple(charts),
     )
 
@@ -187,25 +197,32 @@ def rows_of(wanted: Sequence, present: Sequence, counts: np.ndarray) -> np.ndarr
 def heat_map(
     each: Choices, counts: np.ndarray, rows: tuple[str, ...], most: int, words: str
 ) -> Chart:
-    latent, label = each.subject.method.latent, each.subject.label
-    places = [place(latent, z) for z in each.zs]
+    label, places = each.subject.label, [each.place(i) for i in range(len(each.zs))]
     hover = tuple(
         words.format(row=row, place=name, count=count, most=most)
         for row, line in zip(rows, counts, strict=True)
         for name, count in zip(places, line, strict=True)
     )
+    what = "landmark" if each.own else "candidate"
     return Chart(
         marks=(Cells(counts, each.colour, hover, most=float(most)),),
-        x=Axis("candidate", f"candidate ({places[0]} to {places[-1]})", decimals=0),
+        x=Axis(what, f"{what} ({places[0]} to {places[-1]})", decimals=0),
         y=Axis(names=rows),
-        label=f"Heat map of the choices of {label} among {len(each.zs)} candidates.",
+        label=f"Heat map of the choices of {label} among {len(each.zs)} {what}s.",
         height=90 + 22 * len(rows),
         name=label,
     )
 
 
-def place(latent: Latent, z: np.ndarray) -> str:
-    return f"z = {latent.show(z)}" if latent.is_line else latent.show(z)
+def note(found: Sequence[Choices]) -> str:
+    """What candidates are, where they are no seed's but each its own."""
+    names = ", ".join(each.subject.label for each in found if each.own)
+    if not names:
+        return ""
+    return (
+        f" Every seed of {names} drew candidates of its own: counted is the nearest landmark (the "
+        "centre, the anchors, the midpoints between two) to what it chose."
+    )
 
 
 def table(suite: Suite, shots: int, found: Sequence[Choices]) -> Table:
@@ -224,7 +241,7 @@ def table(suite: Suite, shots: int, found: Sequence[Choices]) -> Table:
         tuple(columns),
         (tuple(rows),),
         "Favourite: the candidate that most seeds chose (of ties, the first). Different: how many "
-        "different candidates the seeds chose.",
+        f"different candidates the seeds chose.{note(found)}",
     )
 
 
@@ -233,5 +250,4 @@ def _cells(each: Choices, name: str) -> list[str]:
         return ["–"] * 3
     counts = each.counts(axis=0)[each.variations.index(name)]
     best = int(counts.argmax())
-    favourite = place(each.subject.method.latent, each.zs[best])
-    return [favourite, f"{counts[best]} of {len(each.seeds)}", str(int((counts > 0).sum()))]
+    return [each.place(best), f"{counts[best]} of {len(each.seeds)}", str(int((counts > 0).sum()))]

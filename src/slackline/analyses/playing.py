@@ -76,6 +76,18 @@ def stage_of(
     return Stage(play, len(subspaces), len(variations), suite.display_scale)
 
 
+MOST_FRESH = 10
+"""Fresh episodes, where nothing else is said: analyses score far more z's than adaptation does."""
+
+
+def protocol(
+    suite: Suite, shots: int | None, episodes: int | None, score_episodes: int | None
+) -> Adapting:
+    """What was asked for; what was not is the suite's, with fewer fresh episodes."""
+    fresh = min(suite.protocol.score_episodes, MOST_FRESH)
+    return Adapting.of(suite.protocol, shots, episodes, score_episodes or fresh)
+
+
 def adapted(subject: Subject, variations: Sequence[Variation], adapting: Adapting) -> Adapted:
     """Every seed adapted to every variation by the paper's rule, beside its default z. Returns are
     as the store has them."""

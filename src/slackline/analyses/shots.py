@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import jax
 import numpy as np
 
-from slackline.adapt.kshot import Adapting
 from slackline.analyses.analysis import (
     Analysis,
     Finding,
@@ -18,7 +17,7 @@ from slackline.analyses.analysis import (
     colours,
     common_suite,
 )
-from slackline.analyses.playing import Stage, oracle, stage_of
+from slackline.analyses.playing import Stage, oracle, protocol, stage_of
 from slackline.bench.stats import decimals
 from slackline.io.decode import count
 from slackline.methods.latent import Latent, OneHot
@@ -82,7 +81,7 @@ class Shots(Analysis):
 
     def curve(self, subject: Subject, variations: Sequence[Variation]) -> Curve:
         """Play what one run needs."""
-        adapting = self.adapting(subject.suite)
+        adapting = protocol(subject.suite, self.most, self.episodes, self.score_episodes)
         latent = subject.method.latent
         zs = np.stack([random_zs(each, self.draws, self.most) for each in subject.subspaces])
         num_seeds, num_draws, most, size = zs.shape
@@ -95,10 +94,6 @@ class Shots(Analysis):
         grid = dense(latent, self.points)
         best = oracle(stage, grid, adapting.score_episodes, first=num_draws * most)
         return Curve(scores.mean(axis=2), best.scores)
-
-    def adapting(self, suite: Suite) -> Adapting:
-        fresh = min(suite.protocol.score_episodes, 10)
-        return Adapting.of(suite.protocol, self.most, self.episodes, self.score_episodes or fresh)
 
     def scored(self, stage: Stage, zs: np.ndarray, kept: np.ndarray, episodes: int) -> np.ndarray:
         """Mean fresh return (S, V, D, K) of the z's (S, D × K, size) that were kept: their numbers
@@ -180,14 +175,17 @@ def _cells(curve: Curve, shown: Sequence[int], digits: int) -> list[str]:
 def random_zs(subspace: Subspace, num_draws: int, most: int) -> np.ndarray:
     """z's as in training, (D, K, size); of finitely many policies each comes once."""
     latent, key = subspace.method.latent, jax.random.key(subspace.seed)
-    keys = [jax.random.fold_in(key, draw) for draw in range(num_draws)]
     if latent.size == 0:
         return np.zeros((1, 1, 0), np.float32)
+    keys = [jax.random.fold_in(key, draw) for draw in range(num_draws)]
+    return np.stack([np.asarray(one_draw(latent, key, most), np.float32) for key in keys])
+
+
+def one_draw(latent: Latent, key: jax.Array, most: int) -> Any:
+    """z's of one draw, (K, size)."""
     if isinstance(latent, OneHot):
-        each = np.eye(latent.size, dtype=np.float32)
-        orders = [np.asarray(jax.random.permutation(key, latent.size))[:most] for key in keys]
-        return np.stack([each[order] for order in orders])
-    return np.stack([np.asarray(latent.sample(key, most), np.float32) for key in keys])
+        return np.eye(latent.size)[np.asarray(jax.random.permutation(key, latent.size))[:most]]
+    return latent.sample(key, most)
 
 
 def dense(latent: Latent, points: int) -> np.ndarray:

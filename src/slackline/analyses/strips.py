@@ -47,10 +47,10 @@ class Strips(Analysis):
         tables, figures, numbers = [], [], {}
         for subject in subjects:
             subspace = seed_of(subject, self.seed)
-            zs = subspace.method.latent.candidates(self.shots)
+            zs = subspace.method.latent.drawn_by(subspace.seed).candidates(self.shots)
             for variation in chosen:
                 watched = watch(subspace, variation, zs, self.steps)
-                name = f"{subject.run.path.name}-{file_name(variation.name)}"
+                name = f"{subject.file_name}-{file_name(variation.name)}"
                 figures.append(Picture(name, strip_png(watched)))
                 tables.append(table_of(watched, subspace.method.latent, zs))
                 numbers[f"{subject.label}, {variation.name}"] = {

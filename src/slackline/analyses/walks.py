@@ -41,7 +41,7 @@ class WalksOfPolicies(Analysis):
             found = only(walks(subspace, self.shots, suite), wanted)
             with styled():
                 sheet = sheet_of(layout_of(found), title_of(subspace))
-                figures.append(Picture(subject.run.path.name, png_of(sheet.figure)))
+                figures.append(Picture(subject.file_name, png_of(sheet.figure)))
             tables.append(table(subspace, found))
             numbers[subject.label] = {
                 "seed": subspace.seed,

@@ -60,7 +60,7 @@ class Cell:
         return all(is_scored(run, self.suite, how) for how in self.adaptings)
 
 
-BESIDE_RUNS = {"report.html", "figures", "logs", LOCK}
+BESIDE_RUNS = {"report.html", "figures", "analyses", "logs", LOCK}
 """What a benchmark's folder may hold beside its runs."""
 
 

@@ -27,7 +27,7 @@ class Home:
     """Where a benchmark is kept."""
 
     out: str
-    """As workers are told: a path or a URL."""
+    """As workers are told: a URL, or a path that does not depend on the folder they run in."""
     folder: Path
     """Where this process reads it."""
     remote: UrlPlace | None = None
@@ -73,7 +73,7 @@ def home_at(out: str) -> Iterator[Home]:
     """The home of a benchmark at a path or URL, and for the latter a copy of what is there."""
     out = out.removeprefix("file://")
     if not is_url(out):
-        yield Home(out, Path(out))
+        yield Home(str(Path(out).absolute()), Path(out))
         return
     with TemporaryDirectory(prefix="slackline-") as folder:
         home = Home(out, Path(folder), UrlPlace(out))

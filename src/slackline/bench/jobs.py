@@ -35,7 +35,10 @@ class Job:
     @staticmethod
     def of(cell: Cell, out: str, *, in_place: bool) -> Job:
         adaptings = tuple(astuple(how) for how in cell.adaptings)
-        return Job(cell.name, cell.word, cell.config.to_json(), adaptings, out, in_place)
+        # Workers of a cluster run in folders of their own.
+        is_file = cell.word.endswith(".toml") and not in_place
+        word = str(Path(cell.word).absolute()) if is_file else cell.word
+        return Job(cell.name, word, cell.config.to_json(), adaptings, out, in_place)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))

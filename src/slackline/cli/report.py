@@ -152,6 +152,7 @@ def publish(
     """Print every suite's table and write the page."""
     from slackline.bench.cells import runs_below
     from slackline.io.files import write_output
+    from slackline.report.findings import findings_below
     from slackline.report.page import write_page
     from slackline.report.paper_tables import variations_table
     from slackline.report.table import markdown as as_markdown
@@ -159,6 +160,8 @@ def publish(
 
     paths = [paths] if isinstance(paths, Path) else list(paths)
     results = chosen_results(paths, suites)
+    known = {result.suite.name for result in results.suites}
+    findings = [each for each in findings_below(paths) if each.kept.suite in known]
     tables = variations_table(results, paper_scoring=paper_scoring).tables
     for table in tables:
         show(table)
@@ -170,7 +173,7 @@ def publish(
 
         for file in draw_figures(results, figures, ("png", "svg")):
             print(f"figure: {file}")
-    page = write_page(results, out, paper_scoring=paper_scoring)
+    page = write_page(results, out, paper_scoring=paper_scoring, findings=findings)
     note_unchecked(runs_below(paths))
     return page
 

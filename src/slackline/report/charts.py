@@ -176,9 +176,11 @@ def selection_chart(
         colour_index(method.method),
         _reference(result, found, variation, shots, seed),
     )
+    # A mean over seeds says something only where the candidates of all are the same.
+    bold = found.regions is None or seed is not None or len(found.seeds) == 1
     marks = (
         *_seed_lines(found, colour, digits, seed),
-        _bold_line(found, colour, digits, seed),
+        *([_bold_line(found, colour, digits, seed)] if bold else []),
         *([reference] if reference else []),
         _choices(found, colour, digits, seed),
     )
@@ -306,6 +308,8 @@ def _selection_label(result: SuiteResult, found: Selection, name: str, shots: in
     digits, mean = result.digits(shots), mean_over_seeds(found.returns)
     if not np.isfinite(mean).any():
         return f"Return against z on {name}: nothing was measured."
+    if found.regions is not None:
+        return f"Return on {name} of the candidates that every seed drew for itself."
     best, beside = int(np.nanargmax(mean)), ""
     baseline, score = result.baseline(shots), baseline_score(result, name, shots)
     if baseline and score is not None:
@@ -324,10 +328,9 @@ def chosen_chart(result: SuiteResult, method: Entry, shots: int) -> Chart:
     names = result.variations(shots)
     found = {name: result.selection(method.name, name, shots) for name in names}
     first = found[names[0]]
-    ticks = tuple(first.positions) if len(first.zs) <= 12 else ()
     return Chart(
         marks=tuple(_choice_bars(name, found[name], i) for i, name in enumerate(names)),
-        x=Axis(first.axis_title, ticks=ticks, decimals=2 if first.on_a_line else 0),
+        x=_choice_axis(first),
         y=Axis("times chosen", decimals=0, from_zero=True),
         label=f"Stacked bar chart: how often each z was chosen with {method.title}, by variation.",
         height=290 + 12 * len(names),
@@ -335,16 +338,30 @@ def chosen_chart(result: SuiteResult, method: Entry, shots: int) -> Chart:
     )
 
 
+def _choice_axis(found: Selection) -> Axis:
+    if found.regions is not None:
+        return Axis("nearest z", names=tuple(map(_short_z, found.regions.landmarks)))
+    ticks = tuple(found.positions) if len(found.zs) <= 12 else ()
+    return Axis(found.axis_title, ticks=ticks, decimals=2 if found.on_a_line else 0)
+
+
+def _short_z(z: Sequence[float]) -> str:
+    """As in "0.33 0.33 0.33"."""
+    return " ".join(f"{x:.2g}" for x in z)
+
+
 def _choice_bars(name: str, found: Selection, index: int) -> Bars:
-    counts = np.bincount(found.chosen, minlength=len(found.zs))
+    counts = np.bincount(found.counted, minlength=len(found.counted_zs))
+    own = found.regions is not None
+    labels = [f"z near {_short_z(z)}" for z in found.counted_zs] if own else places(found)
     return Bars(
-        found.positions,
+        np.arange(len(counts), dtype=float) if own else found.positions,
         counts,
         (index + 2) % NUM_COLOURS,
         name,
         tuple(
             f"{name}: {place} chosen by {count} of {len(found.seeds)} seeds"
-            for place, count in zip(places(found), counts, strict=True)
+            for place, count in zip(labels, counts, strict=True)
         ),
         pattern=index // NUM_COLOURS % NUM_PATTERNS,
     )

@@ -124,6 +124,9 @@
       applyFilters();
     });
   }
+  for (const plate of document.querySelectorAll("details.plate")) {
+    plate.addEventListener("toggle", drawVisible);
+  }
   const phone = matchMedia("(max-width: 600px)");
   phone.addEventListener("change", () => fitHeads(phone.matches));
   fitHeads(phone.matches);

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from slackline.io.files import write_output
 from slackline.paper import CITATION, paper_average
 from slackline.report import plotly_charts
-from slackline.report.chart import Chart
+from slackline.report.chart import Chart, Plate
 from slackline.report.charts import (
     chosen_chart,
     colour_index,
@@ -23,6 +23,7 @@ from slackline.report.charts import (
     selection_charts,
     training_chart,
 )
+from slackline.report.findings import Found
 from slackline.report.markup import asset, environment, fill
 from slackline.report.paper_tables import PaperTable, summary
 from slackline.report.provenance import commands_of, hyper_table, run_table
@@ -50,33 +51,23 @@ class Charts:
         return {"name": name, "height": chart.height, **shown}
 
 
-class Section(NamedTuple):
-    """A further part of the page, as analyses give it."""
-
-    title: str
-    charts: Sequence[Chart] = ()
-    tables: Sequence[Table] = ()
-
-
 def write_page(
     results: Results,
     out: Path,
     *,
     paper_scoring: bool = False,
-    sections: Sequence[Section] = (),
+    findings: Sequence[Found] = (),
 ) -> Path:
     """Write the page of some results; `out` is replaced whole or not at all."""
-    return write_output(out, render(results, paper_scoring=paper_scoring, sections=sections))
+    return write_output(out, render(results, paper_scoring=paper_scoring, findings=findings))
 
 
-def render(
-    results: Results, *, paper_scoring: bool = False, sections: Sequence[Section] = ()
-) -> str:
+def render(results: Results, *, paper_scoring: bool = False, findings: Sequence[Found] = ()) -> str:
     """The page as text: the overview, a section a suite, the analyses."""
     charts, anchors = Charts(), anchors_of(results)
     overview = overview_view(results, anchors, charts) if len(results.suites) > 1 else None
     suites = [suite_view(r, anchors, charts, paper_scoring) for r in results.suites]
-    further = [section_view(i, section, charts) for i, section in enumerate(sections)]
+    further = finding_views(findings, charts)
     titles = [result.suite.title for result in results.suites]
     written = json.dumps(charts.figures, **environment().policies["json.dumps_kwargs"])
     return fill(
@@ -85,7 +76,7 @@ def render(
         filters=filters_of(results),
         overview=overview,
         suites=suites,
-        sections=further,
+        findings=further,
         charts=charts.figures,
         packed=packed(written) if len(written) > MAX_PLAIN else None,
         citation=CITATION,
@@ -174,13 +165,47 @@ def linked_rows(table: Table, made: PaperTable, anchors: Anchors) -> Table:
     return replace(table, sections=sections)
 
 
-def section_view(number: int, section: Section, charts: Charts) -> View:
-    drawn = [
-        {**charts.add(chart), "legend": [] if chart.legend else plotly_charts.legend(chart)}
-        for chart in section.charts
-    ]
-    anchor = f"section-{number}"
-    return {"title": section.title, "anchor": anchor, "charts": drawn, "tables": section.tables}
+def finding_views(findings: Sequence[Found], charts: Charts) -> list[View]:
+    """What analyses found, in the order of their titles; of pictures as many as there is room
+    for."""
+    views, room = [], MAX_PICTURES
+    for i, found in enumerate(sorted(findings, key=lambda each: each.kept.title)):
+        pictures = []
+        for name in found.kept.pictures:
+            png = found.picture(name)
+            shown = png is not None and png.startswith(PNG) and len(png) <= room
+            room -= len(png) if png is not None and shown else 0
+            data = base64.b64encode(png).decode() if png is not None and shown else None
+            pictures.append({"name": name, "data": data})
+        views.append(
+            {
+                "anchor": f"finding-{i}",
+                "title": found.kept.title,
+                "suite": found.kept.suite,
+                "command": found.kept.command,
+                "folder": found.path.parent,
+                "tables": found.kept.tables,
+                "plates": [plate_view(plate, charts) for plate in found.kept.plates],
+                "pictures": pictures,
+            }
+        )
+    return views
+
+
+MAX_PICTURES = 1_000_000
+"""Bytes of stills and other drawings on a page; the rest are named by their files."""
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def plate_view(plate: Plate, charts: Charts) -> View:
+    """Its charts under one legend: the first one's is all of theirs."""
+    own = any(chart.legend for chart in plate.charts)
+    return {
+        "title": plate.title,
+        "note": plate.subtitle,
+        "legend": [] if own else plotly_charts.legend(plate.charts[0]),
+        "charts": [charts.add(chart) for chart in plate.charts],
+    }
 
 
 def suite_view(result: SuiteResult, anchors: Anchors, charts: Charts, paper_scoring: bool) -> View:
@@ -265,12 +290,13 @@ def selection_view(result: SuiteResult, method: Entry, shots: int, charts: Chart
     drawn = selection_charts(result, method, shots)
     found = result.selection(method.name, result.variations(shots)[0], shots)
     what = "values of z" if found.on_a_line else "candidates"
+    own = " Every seed drew candidates of its own." if found.regions is not None else ""
     return {
         "tab": method.title,
         "explanation": f"{method.title}: each of the {len(found.zs)} {what} is one policy, tried "
         "on each changed environment. Returns are those of the selection episodes, so a peak may "
         "be partly luck; the table’s scores come from fresh ones. Each seed is a training run of "
-        "its own, and its z need not mean what another seed’s z means.",
+        f"its own, and its z need not mean what another seed’s z means.{own}",
         "legend": plotly_charts.legend(drawn[0]),
         "charts": [charts.add(chart) for chart in drawn],
         "chosen": charts.add(chosen_chart(result, method, shots)),

@@ -28,7 +28,7 @@ from slackline.bench.stats import Estimate, decimals, iqm, iqm_interval, score_m
 from slackline.errors import SlacklineError
 from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import BASELINE, CATALOGUE, HEADLINERS
-from slackline.methods.latent import OneHot
+from slackline.methods.latent import Latent, OneHot
 from slackline.methods.method import Method
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace
@@ -114,6 +114,24 @@ class Entry:
         return self.method.name == BASELINE
 
 
+class Regions(NamedTuple):
+    """Choices of seeds that each drew candidates of their own, told by what they lie near to."""
+
+    landmarks: list[list[float]]
+    """z's all over the space: the centre, the anchors and, of few anchors, the midpoints."""
+    nearest: np.ndarray
+    """Index of the landmark nearest to the z that each seed kept, (S,)."""
+
+
+def regions(latent: Latent, kept: np.ndarray) -> Regions:
+    """Where the z's (S, size) that seeds kept lie."""
+    size = latent.size
+    midpoints = size * (size - 1) // 2 if size <= 4 else 0
+    landmarks = latent.nested(1 + size + midpoints)
+    nearest = np.square(kept[:, None] - landmarks).sum(axis=-1).argmin(axis=1)
+    return Regions(landmarks.tolist(), nearest)
+
+
 @dataclass(frozen=True)
 class Selection:
     """The candidates one method tried on one variation, and the one each seed kept."""
@@ -129,8 +147,9 @@ class Selection:
     """Its standard error over the selection episodes, (S, K)."""
     chosen: np.ndarray
     """Index of the candidate each seed kept, (S,)."""
-    shared: bool = True
-    """Whether all seeds tried the same values; where each drew its own, `zs` are one seed's."""
+    regions: Regions | None = None
+    """Where each seed drew candidates of its own; `zs` are then the first seed's, and the same
+    number is another z in another seed."""
 
     @property
     def positions(self) -> np.ndarray:
@@ -144,9 +163,19 @@ class Selection:
         return "z" if self.on_a_line else "candidate"
 
     @property
+    def counted_zs(self) -> list[list[float]]:
+        """What choices can be counted by: the candidates, or else landmarks."""
+        return self.zs if self.regions is None else self.regions.landmarks
+
+    @property
+    def counted(self) -> np.ndarray:
+        """Which of these each seed kept, or kept something near to, (S,)."""
+        return self.chosen if self.regions is None else self.regions.nearest
+
+    @property
     def tellable(self) -> bool:
         """Whether a candidate's z can be told: few numbers, the same for all seeds."""
-        return self.shared and 0 < len(self.zs[0]) <= 4
+        return self.regions is None and 0 < len(self.zs[0]) <= 4
 
 
 Query = TypeVar("Query", bound=Callable[..., Any])
@@ -348,7 +377,8 @@ class SuiteResult:
         rows = self.scores.filter(method=method, variation=variation, shots=shots)
         tried = rows.filter(phase="select")
         seeds, numbers = sorted(tried["seed"].unique()), sorted(tried["candidate"].unique())
-        z_of = dict(tried.select("candidate", "z").unique("candidate").iter_rows())
+        by_seed = tried.select("seed", "candidate", "z").sort("seed")
+        z_of = dict(by_seed.unique("candidate", keep="first").select("candidate", "z").iter_rows())
         kept = dict(
             rows.filter(phase="score").select("seed", "candidate").unique("seed").iter_rows()
         )
@@ -371,10 +401,12 @@ class SuiteResult:
                 f"the scores of {method} on {variation} at K = {shots} name a candidate "
                 "that was never tried; adapt that run again: slackline adapt"
             ) from None
-        line = self.entry(method).method.latent.is_line
+        latent, found = self.entry(method).method.latent, None
+        if tried.select("candidate", "z").n_unique() > len(numbers):
+            its = {(seed, n): z for seed, n, z in by_seed.unique(["seed", "candidate"]).iter_rows()}
+            found = regions(latent, np.array([its[seed, kept[seed]] for seed in seeds]))
         zs = [list(z_of[n]) for n in numbers]
-        shared = tried.select("candidate", "z").n_unique() == len(numbers)
-        return Selection(seeds, zs, line, returns, errors, chosen, shared)
+        return Selection(seeds, zs, latent.is_line, returns, errors, chosen, found)
 
     def remarks(self, shots: int) -> list[str]:
         """What a reader of the table at K must know beside its numbers."""
