@@ -5,8 +5,9 @@ python benchmarks/kill.py --trials 100 --signal     killed by SIGKILL at random 
 python benchmarks/kill.py --verbs adapt report      only these, of train, bench, adapt, report
 
 Trials take turns between the verbs. A stop at a call: that call is not made, or (a write) half of
-it is, and nothing after it reaches the disk either, as if the process were gone. Compared are
-subspaces, score tables and pages byte by byte, whole train states, records and logs without times.
+it is, and nothing after it reaches the disk either, as if the process were gone. Compared are all
+files of the folder, byte by byte, and that there are no others: no lock, nothing half-written. The
+clock of trainings and records stands still, so that the times they keep are equal, too.
 
 A process that is killed by a signal is a fork of this one, in which everything is imported and
 JAX has not begun; so a trial takes seconds, not tens of them.
@@ -20,7 +21,6 @@ import contextlib
 import io
 import os
 import random
-import re
 import shutil
 import signal
 import sys
@@ -31,13 +31,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+from slackline import training
+from slackline.bench import cells
 from slackline.io import files, lock
-from slackline.io.lock import LOCK
-from slackline.io.tensors import read_tensors
-from slackline.store.run import RunFolder
-from slackline.store.scores import read_scores
+from slackline.store import run
 
 CALLS = ("open", "replace", "fsync", "ftruncate", "pwrite")
 
@@ -120,65 +120,31 @@ def disk(last: int | None = None) -> Iterator[Disk]:
         lock._forget()  # the kernel takes a dead process's locks
 
 
-TIMES = {"seconds", "created", "finished", "training_seconds"}
-"""What may differ from one run to the next."""
+@contextmanager
+def standing_clock() -> Iterator[None]:
+    """Have everything take no time, and happen at one moment, by what is kept of it."""
+    clock, named = SimpleNamespace(monotonic=lambda: 0.0), "2000-01-01T00:00:00+00:00"
+    patched = ((training, "time", clock), (cells, "time", clock), (run, "_now", lambda: named))
+    before = [getattr(module, name) for module, name, _ in patched]
+    for module, name, value in patched:
+        setattr(module, name, value)
+    try:
+        yield
+    finally:
+        for (module, name, _), value in zip(patched, before, strict=True):
+            setattr(module, name, value)
 
 
-def without_times(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: without_times(v) for k, v in value.items() if k not in TIMES}
-    return [without_times(each) for each in value] if isinstance(value, list) else value
+def contents(folder: Path) -> dict[str, bytes]:
+    """Every file in a folder, at any depth."""
+    files_below = (file for file in sorted(folder.rglob("*")) if not file.is_dir())
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files_below}
 
 
-def outcome(path: Path) -> dict[str, Any]:
-    """What has to be the same of a run, however often commands about it were killed."""
-    run = RunFolder(path)
-    state, header = read_tensors(run.checkpoint_file)
-    return {
-        "files": sorted(file.name for file in path.iterdir() if not is_litter(file)),
-        "subspace": run.subspace_file.read_bytes(),
-        "state": {name: (a.dtype.str, a.shape, a.tobytes()) for name, a in state.items()},
-        "iteration": header["iteration"],
-        "log": without_times(run.read_progress()),
-        "finished": run.finished(),
-    }
-
-
-def is_litter(file: Path) -> bool:
-    """Whether it is what a killed process leaves behind, and nobody reads: a file that was not
-    complete yet, or its lock, which the kernel has taken from it."""
-    return file.name == LOCK or file.name.endswith(files.TEMPORARY)
-
-
-def differences(found: dict[str, Any], whole: dict[str, Any], at: str = "") -> list[str]:
-    """The names of what differs."""
-    different: list[str] = []
-    for name in sorted(found.keys() | whole.keys()):
-        mine, theirs = found.get(name), whole.get(name)
-        if isinstance(mine, dict) and isinstance(theirs, dict):
-            different += differences(mine, theirs, f"{at}{name}/")
-        elif mine != theirs:
-            different.append(f"{at}{name}")
-    return different
-
-
-def all_of(path: Path) -> dict[str, Any]:
-    """The same of a run with its scores, or of a folder of runs with their page."""
-    if (path / "run.json").exists():
-        scores, record = path / "scores.parquet", RunFolder(path).read()["config"]
-        return outcome(path) | {"scores": scores.exists() and rows(scores), "record": record}
-    inside = sorted(file for file in path.iterdir() if not is_litter(file))
-    pages = {file.name: page(file) for file in inside if file.is_file()}
-    return {file.name: all_of(file) for file in inside if file.is_dir()} | pages
-
-
-def rows(path: Path) -> list[Any]:
-    return read_scores(path).rows()
-
-
-def page(path: Path) -> bytes:
-    """A file's bytes, without the seconds that trainings took."""
-    return re.sub(rb"[0-9][0-9.]*( |&nbsp;)?(s|k steps/s)\b", b"", path.read_bytes())
+def differences(found: dict[str, bytes], whole: dict[str, bytes]) -> list[str]:
+    """The names of what differs, is missing, or should not be there."""
+    names = sorted(found.keys() | whole.keys())
+    return [name for name in names if found.get(name) != whole.get(name)]
 
 
 SIZES = ("--hyper.num-envs", "4", "--hyper.num-steps", "4", "--devices", "1")
@@ -234,10 +200,10 @@ VERBS = {
 
 def give(*words: str) -> None:
     """Give a command that has to succeed."""
-    from slackline.cli import run
+    from slackline import cli
 
     with contextlib.redirect_stdout(io.StringIO()):
-        code = run(list(words))
+        code = cli.run(list(words))
     if code:
         raise SystemExit(f"{words[0]} left with {code}")
 
@@ -260,7 +226,7 @@ class Trials:
         self.copy(whole)
         begun = time.monotonic()
         self.calls = self.alive(lambda: counted(self.verb.words(whole)))
-        self.seconds, self.whole = time.monotonic() - begun, all_of(whole)
+        self.seconds, self.whole = time.monotonic() - begun, contents(whole)
 
     def copy(self, out: Path) -> None:
         start = self.folder / "start"
@@ -276,10 +242,7 @@ class Trials:
         for _ in range(self.draws.randint(1, 3)):
             self.kill(out)
         self.alive(lambda: give(*self.verb.words(out)))
-        found = differences(all_of(out), self.whole)
-        if self.verb.name == "bench":  # its page tells how long the trainings took, and when
-            found = [name for name in found if name != "report.html"]
-        if found:
+        if found := differences(contents(out), self.whole):
             self.different += 1
             print(f"{self.verb.name}: trial {self.number} has another {found}", file=sys.stderr)
 
@@ -335,7 +298,7 @@ def main() -> None:
     for module in ("train", "bench", "adapt", "report"):
         import_module(f"slackline.cli.{module}")
     begun, draws = time.monotonic(), random.Random(asked.seed)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, standing_clock():
         every = [
             Trials(VERBS[name], Path(folder) / name, draws, asked.signal) for name in asked.verbs
         ]

@@ -21,7 +21,15 @@ class SlacklineError(Exception):
 
     def __init__(self, message: str = ""):
         whole = " ".join(message.split()) if any(c in message for c in LINE_BREAKS) else message
+        whole = _harmless(whole)
         super().__init__(whole if len(whole) <= LONGEST else f"{whole[:LONGEST]} …")
+
+
+def _harmless(text: str) -> str:
+    """Text without what a terminal would obey: names in strangers' files may hold anything."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c.isspace() else ascii(c)[1:-1] for c in text)
 
 
 class Damaged(SlacklineError):  # noqa: N818

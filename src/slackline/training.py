@@ -115,6 +115,7 @@ def run_training(
                     config, suite, folder, on_tick, checkpoint_seconds, keep_at, snapshots, single
                 )
                 return _trained(training, folder)
+    folder.tidy()
     return [replace(subspace, home=suite) for subspace in folder.subspaces()]
 
 

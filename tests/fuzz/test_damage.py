@@ -7,8 +7,10 @@ many examples of each test, new ones every time. What once failed is in an `exam
 from __future__ import annotations
 
 import copy
+import importlib
 import json
 import shutil
+import subprocess
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +20,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from oracle import JSON, fuzzed, holds
+from oracle import JSON, NEVER_IMPORTED, fuzzed, harmless, holds
 
 import slackline as sl
 from slackline.io.files import read_json, write_json
@@ -57,12 +59,14 @@ def read_all(out: Path) -> None:
         lambda: sl.load(out),
         lambda: load_results(out),
     ):
-        holds(attempt)
+        with harmless():
+            holds(attempt)
 
 
 @fuzzed
 @given(st.sampled_from(PLACES), JSON, st.booleans())
 @example(("config", "options", "concentration"), 10**400, False)
+@example(("config", "suite"), f"{NEVER_IMPORTED}:make", False)
 def test_any_field_of_a_record_may_be_anything(
     place: tuple[Any, ...], value: Any, deleted: bool
 ) -> None:
@@ -206,3 +210,27 @@ def test_a_damaged_checkpoint_is_refused_or_gives_way_to_the_one_before(
             np.testing.assert_array_equal(last.state["x"], np.full(3, last.iteration))
             np.testing.assert_array_equal(last.environments["z"], last.state["x"])
             np.testing.assert_array_equal(last.environments["left"], ENDS)
+
+
+def test_harm_would_be_noticed(tmp_path: Path) -> None:
+    """The oracle itself: each of these is what opening a run must not do."""
+    inside, outside = tmp_path / "a", Path.home() / "slackline-harm"
+
+    def imports() -> None:
+        with pytest.raises(ImportError):
+            importlib.import_module(NEVER_IMPORTED)
+
+    def starts() -> None:
+        subprocess.run(["true"], check=True)
+
+    def writes(path: Path = outside) -> None:
+        try:
+            path.write_text("harm")
+        finally:
+            path.unlink(missing_ok=True)
+
+    for harm in (imports, starts, writes):
+        with pytest.raises(AssertionError), harmless():
+            harm()
+    with harmless():
+        writes(inside)

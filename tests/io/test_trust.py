@@ -137,6 +137,39 @@ def test_the_old_file_can_be_kept_and_is_there_all_the_time(
     assert (previous.read_bytes(), path.read_bytes()) == (b"2", b"3")
 
 
+def test_what_a_killed_writer_left_is_removed_and_what_is_being_written_is_not(
+    tmp_path: Path,
+) -> None:
+    left, others = tmp_path / "a.0123abcd.partial", tmp_path / "b.0123abcd.partial"
+    for file in (left, others):
+        file.write_text("half")
+    temporary, descriptor = files._claimed_temporary(tmp_path / "a")
+    files.write_output(tmp_path / "a", "page")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", temporary.name, others.name]
+    files.remove_leftovers(tmp_path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a", temporary.name]
+    os.close(descriptor)
+    files.remove_leftovers(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_leftovers_that_are_no_files_are_removed_and_not_followed(
+    tmp_path: Path, kind: str
+) -> None:
+    (tmp_path / "precious").write_text("mine")
+    planted = tmp_path / "a.0123abcd.partial"
+    planted.symlink_to(tmp_path / "precious") if kind == "link" else os.mkfifo(planted)
+    files.remove_leftovers(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["precious"]
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+def test_messages_hold_nothing_that_a_terminal_would_obey() -> None:
+    said = str(SlacklineError("no suite \x1b]0;x\x07\x1b[2J\u202eevil\udc80, 10\xa0s"))
+    assert said == r"no suite \x1b]0;x\x07\x1b[2J\u202eevil\udc80, 10" + "\xa0s"
+
+
 # Checksums
 
 

@@ -55,11 +55,16 @@ def train(out: Path, config: Any) -> None:
 
 def test_stopped_at_any_call_it_ends_the_same(kill: ModuleType, tmp_path: Path) -> None:
     config = configure(builtin("cartpole"), "lop", seeds=(1, 2))
+    with kill.standing_clock():
+        insist_on_the_same(kill, config, tmp_path)
+
+
+def insist_on_the_same(kill: ModuleType, config: Any, tmp_path: Path) -> None:
     with kill.disk() as counted:
         train(tmp_path / "whole", config)
-    whole = kill.outcome(tmp_path / "whole")
-    assert whole["finished"]
-    assert len(whole["files"]) == 4
+    whole = kill.contents(tmp_path / "whole")
+    assert RunFolder(tmp_path / "whole").finished()
+    assert len(whole) == 4, "no lock, nothing half-written"
     assert counted.calls > 50
     for call in range(1, counted.calls + 1):
         out = tmp_path / str(call)
@@ -67,4 +72,4 @@ def test_stopped_at_any_call_it_ends_the_same(kill: ModuleType, tmp_path: Path) 
             train(out, config)
             raise AssertionError(f"it outlived call {call}")
         train(out, config)
-        assert kill.outcome(out) == whole, f"stopped at call {call}"
+        assert kill.differences(kill.contents(out), whole) == [], f"stopped at call {call}"

@@ -135,12 +135,9 @@ def run_cell(cell: Cell, on_tick: OnTick | None = None) -> None:
     )
     for how in cell.adaptings:
         if not is_scored(cell.run, cell.suite, how):
-            began = time.monotonic()
             spent = by_the_paper(cell.run, how)
-            adapt_run(cell.run, None, spent, how.score_episodes, suite=cell.suite)
             steps = adapting_steps(cell.suite, len(cell.config.seeds), how)
-            with cell.run.writing(wait=PATIENCE):
-                cell.run.note_adapting_speed(steps, time.monotonic() - began)
+            adapt_run(cell.run, None, spent, how.score_episodes, suite=cell.suite, steps=steps)
 
 
 def adapting_steps(suite: Suite, seeds: int, how: Adapting) -> int:
@@ -178,15 +175,18 @@ def adapt_run(
     keep: bool = True,
     beside_default: bool = False,
     on_found: Callable[[Adapted], None] | None = None,
+    steps: int = 0,
     **options: Any,
 ) -> pl.DataFrame:
     """Adapt every seed of a finished run and keep the scores; None: all variations and Train.
 
     The variations are those of `suite`, by default the one trained on. With `beside_default` the
-    default z plays the fresh episodes too. `on_found` is told what is not in the table. `options`
+    default z plays the fresh episodes too. `on_found` is told what is not in the table. Where
+    `steps` says what the episodes may cost, how long they took is kept, to reckon with. `options`
     change the method for this adaptation, as in `spread="even"`; such scores should not be kept,
     since the table would not tell them from the method's own.
     """
+    began = time.monotonic()
     subspaces = [
         replace(subspace, method=subspace.method.with_options(**options))
         for subspace in run.subspaces()
@@ -212,8 +212,11 @@ def adapt_run(
     table = score_table(found, subspaces, suite, chosen, spent)
     if keep:
         with run.writing(wait=PATIENCE):
-            merge_scores(run.scores_file, table)
+            # The scores come last: where they are, nothing is adapted again.
             run.note_adaptation(spent.shots, suite, spent.adapter.name)
+            if steps:
+                run.note_adapting_speed(steps, time.monotonic() - began)
+            merge_scores(run.scores_file, table)
     return table
 
 

@@ -246,6 +246,7 @@ class Bench:
         todo = [cell for cell in cells if not cell.is_finished()]
         for cell in cells:
             if cell not in todo:
+                cell.run.tidy()
                 print(outcome(cell.run, home.called(cell.name)))
         expected = {n: cost and cost.seconds for n, cost in costs_of(todo, home.folder).items()}
         board = Board(expected, engine.at_once)

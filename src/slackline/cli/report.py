@@ -179,7 +179,10 @@ def publish(
 
 
 def note_unchecked(runs: Iterable[RunFolder]) -> None:
-    """Say of which runs an earlier version kept no checksums."""
+    """Say which runs are damaged, and of which an earlier version kept no checksums."""
+    runs = list(runs)
+    for problem in (problem for run in runs for problem in run.damage()):
+        print(f"note: {problem}; the report does without it", file=sys.stderr)
     names = [str(run.path) for run in runs if run.without_checksum()]
     if names:
         few = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

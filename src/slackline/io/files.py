@@ -12,6 +12,7 @@ import contextlib
 import errno
 import json
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 
 from slackline.errors import Damaged, SlacklineError
 from slackline.io.checksum import BLANK, is_sealed, is_whole, sealed
+from slackline.io.claim import claim, is_still
 
 TEMPORARY = ".partial"
 """Suffix of files being written; leftovers of a killed process are ours to remove."""
@@ -59,10 +61,9 @@ def _replace(path: Path, content: bytes, *, flush: bool) -> None:
     """Write a fresh file and give it the name."""
     insist_on_own_file(path)
     remove(path.with_name(path.name + TEMPORARY))  # how earlier versions called theirs
-    temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | UNFOLLOWED
+    temporary, descriptor = _claimed_temporary(path)
     try:
-        with open(os.open(temporary, flags, 0o666), "wb") as file:
+        with open(descriptor, "wb") as file:
             file.write(content)
             if flush:
                 file.flush()
@@ -73,6 +74,17 @@ def _replace(path: Path, content: bytes, *, flush: bool) -> None:
         raise
     if flush:
         flush_folder(path.parent)
+
+
+def _claimed_temporary(path: Path) -> tuple[Path, int]:
+    """A new file beside `path`, open and claimed, so that nobody takes it for a leftover."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | UNFOLLOWED
+    while True:
+        temporary = path.with_name(f"{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+        descriptor = os.open(temporary, flags, 0o666)
+        if claim(descriptor) and is_still(temporary, descriptor):
+            return temporary, descriptor
+        os.close(descriptor)  # somebody who tidies up was quicker
 
 
 def append(path: Path, content: bytes) -> None:
@@ -90,11 +102,30 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def remove_leftovers(folder: Path) -> None:
-    """Delete what killed writers left half-written; only for the one who may write there."""
-    for entry in folder.iterdir():
-        if entry.name.endswith(TEMPORARY) and not entry.is_dir():
-            remove(entry)
+def remove_leftovers(folder: Path, name: str = "") -> None:
+    """Delete what killed writers left half-written of the file called `name`, or of all; what is
+    being written is left alone. Without a name only for the one who may write in the folder."""
+    pattern = re.compile(rf"{re.escape(name)}\.[0-9a-f]{{8}}{re.escape(TEMPORARY)}")
+    for entry in os.scandir(folder):
+        ours = pattern.fullmatch(entry.name) if name else entry.name.endswith(TEMPORARY)
+        if ours and not entry.is_dir(follow_symlinks=False):
+            _remove_abandoned(Path(entry.path), unknown=not name)
+
+
+def _remove_abandoned(path: Path, *, unknown: bool) -> None:
+    """Delete a temporary file that nobody has claimed; `unknown` if claims cannot be seen."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | UNFOLLOWED)
+    except FileNotFoundError:
+        return
+    except OSError:  # a link, or unreadable: none that is being written
+        remove(path)
+        return
+    try:
+        if claim(descriptor, unknown=unknown):
+            remove(path)
+    finally:
+        os.close(descriptor)
 
 
 def flush_folder(path: Path) -> None:
@@ -112,6 +143,7 @@ def write_output(path: Path, content: str | bytes) -> Path:
         raise SlacklineError(f"{path}: is a folder; the output needs a file name")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        remove_leftovers(path.parent, path.name)
         write_atomic(path, content.encode() if isinstance(content, str) else content)
     except OSError as error:
         raise SlacklineError(f"{path}: cannot be written ({error.strerror})") from None
@@ -151,10 +183,11 @@ def read_regular(path: Path, limit: int = MAX_JSON) -> bytes:
             raise SlacklineError(f"{path}: cannot be read ({reason})") from None
 
 
-def insist_on_whole(path: Path, content: bytes) -> None:
-    """Refuse content whose checksum is not its own."""
+def insist_on_whole(path: Path, content: bytes, rest: str = "") -> None:
+    """Refuse content whose checksum is not its own; `rest` says what still can be used."""
     if not is_whole(content):
-        raise Damaged(f"{path}: is corrupt (its checksum differs, so some of it was changed)")
+        why = "its checksum differs, so some of it was changed"
+        raise Damaged(f"{path}: is corrupt ({why}){'; ' if rest else ''}{rest}")
 
 
 def has_checksum(path: Path) -> bool:

@@ -7,7 +7,6 @@ another machine: whether a process there still runs cannot be told from here, an
 
 from __future__ import annotations
 
-import errno
 import getpass
 import json
 import os
@@ -20,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from slackline.errors import SlacklineError
+from slackline.io.claim import claim, is_still
 from slackline.io.files import UNFOLLOWED, insist_on_own_file, insist_on_regular, remove
 
 LOCK = ".slackline-lock"
@@ -108,9 +108,9 @@ def _take(path: Path, *, last_try: bool) -> bool:
     try:
         insist_on_regular(path, os.fstat(descriptor))
         owner = Owner.read(os.read(descriptor, MAX_LOCK))
-        if not _is_ours(descriptor):
+        if not claim(descriptor):
             return _refuse(path, owner, last_try=last_try)
-        if not _is_still(path, descriptor):  # its owner gave it back and removed it meanwhile
+        if not is_still(path, descriptor):  # its owner gave it back and removed it meanwhile
             return False
         if not _is_abandoned(path, owner):
             return _refuse(path, owner, last_try=last_try)
@@ -121,21 +121,6 @@ def _take(path: Path, *, last_try: bool) -> bool:
     finally:
         if not taken:
             os.close(descriptor)
-    return True
-
-
-def _is_ours(descriptor: int) -> bool:
-    """Ask the kernel for the lock; True also on disks that know no locks, where only what the file
-    says can be asked."""
-    import fcntl  # not on Windows, where lines can be loaded but not trained
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
-            raise
     return True
 
 
@@ -161,20 +146,12 @@ def _is_abandoned(path: Path, owner: Owner | None) -> bool:
     return owner.pid == os.getpid() or not owner.is_running()
 
 
-def _is_still(path: Path, descriptor: int) -> bool:
-    """Whether the name still stands for the file that was opened."""
-    try:
-        return os.path.samestat(os.lstat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
 def _release(path: Path) -> None:
     descriptor = _held.pop(path, None)
     if descriptor is None:
         return
     try:
-        if _is_still(path, descriptor):
+        if is_still(path, descriptor):
             remove(path)
     finally:
         os.close(descriptor)

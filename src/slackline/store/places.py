@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from slackline.errors import SlacklineError, in_one_line, needed
-from slackline.io.files import read_regular, write_atomic
+from slackline.io.files import TEMPORARY, read_regular, write_atomic
 from slackline.io.lock import LOCK, Owner
 from slackline.store.record import RECORD, SUBSPACE
 
@@ -29,7 +29,7 @@ checkpoint finds the log that led to it."""
 READ = ("progress.jsonl", "scores.parquet", RECORD)
 """What a report reads."""
 LARGEST = 2**32
-PROBE = ".slackline-probe"
+PROBE = f".slackline-probe{TEMPORARY}"
 PROBE_BYTES = 2**20
 
 

@@ -45,6 +45,7 @@ from slackline.io.files import (
     as_path,
     check_format,
     has_checksum,
+    insist_on_whole,
     read_regular,
     remove,
     remove_leftovers,
@@ -330,19 +331,40 @@ class RunFolder:
         if not self.path.is_dir():
             raise SlacklineError(f"{self.path}: is a file; the output must be a folder")
         names = [entry.name for entry in self.path.iterdir()]
-        return all(name.endswith(TEMPORARY) or name == LOCK for name in names)
+        return all(map(_is_leftover, names))
 
     @contextlib.contextmanager
     def writing(self, *, wait: float = 0.0) -> Iterator[None]:
         """Be the only one who writes here; `wait` so many seconds for another to end."""
         with locked(self.path, wait=wait):
-            remove_leftovers(self.path)
+            for folder in (self.path, self.path / SNAPSHOTS):
+                if folder.is_dir() and not folder.is_symlink():
+                    remove_leftovers(folder)
             yield
+
+    def tidy(self) -> None:
+        """Remove what a killed writer left in a run where nothing is to be done any more. Not a
+        word if that cannot be: somebody may be writing, or nobody may."""
+        names = [entry.name for entry in self.path.iterdir()]
+        if any(map(_is_leftover, names)):
+            with contextlib.suppress(SlacklineError, OSError), self.writing():
+                pass
 
     def without_checksum(self) -> list[str]:
         """Those of its files in which damage would go unnoticed: of an earlier version."""
         files = (self.run_file, self.subspace_file, self.scores_file)
         return [file.name for file in files if file.exists() and not has_checksum(file)]
+
+    def damage(self) -> list[str]:
+        """What is wrong with its policies or scores, each in a line."""
+        found = []
+        for file in (self.subspace_file, self.scores_file):
+            if file.exists():
+                try:
+                    insist_on_whole(file, read_regular(file, 2**32))
+                except Damaged as error:
+                    found.append(str(error))
+        return found
 
     def create(self, config: RunConfig) -> None:
         """Begin a run in an empty folder."""
@@ -519,6 +541,10 @@ class RunFolder:
     def snapshot_file(self, iteration: int) -> Path:
         """Where the policies after so many iterations are kept."""
         folder = self.path / SNAPSHOTS
+        if folder.is_symlink():
+            raise SlacklineError(
+                f"{folder}: is a symbolic link; snapshots need a folder of their own"
+            )
         folder.mkdir(exist_ok=True)
         return folder / f"{iteration:012d}.safetensors"
 
@@ -575,6 +601,11 @@ class RunFolder:
         if problem and (kept[-1]["iteration"] if kept else 0) < iteration:
             raise Damaged(problem)
         write_atomic(self.progress_file, b"".join(map(_checked_line, kept)))
+
+
+def _is_leftover(name: str) -> bool:
+    """Whether a file of that name is what a killed writer leaves, and nobody reads."""
+    return name.endswith(TEMPORARY) or name == LOCK
 
 
 def _checked_line(values: dict[str, Any]) -> bytes:

@@ -37,6 +37,9 @@ SCHEMA = pl.Schema(
 `adapter`: which one chose. `default_return`: what the default z returned on the same fresh episode,
 if it was played; null otherwise."""
 
+REST = "the policies are not touched by that: delete it and adapt again"
+"""What can be done without a table that is damaged."""
+
 EARLIER = {"adapter": pl.lit("grid"), "default_return": pl.lit(None, pl.Float32)}
 """Columns that tables of earlier versions lack, and what they mean there."""
 
@@ -44,13 +47,13 @@ EARLIER = {"adapter": pl.lit("grid"), "default_return": pl.lit(None, pl.Float32)
 def read_scores(path: Path) -> pl.DataFrame:
     """The score table of a run."""
     content = read_regular(path, MAX_SCORES)
-    insist_on_whole(path, content)
+    insist_on_whole(path, content, REST)
     try:
         _insist_on_few_rows(path, content)
         table = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError) as error:
         reason = in_one_line(error)
-        raise Damaged(f"{path}: is corrupt or not a parquet file ({reason})") from None
+        raise Damaged(f"{path}: is corrupt or not a parquet file ({reason}); {REST}") from None
     lacking = {name: value for name, value in EARLIER.items() if name not in table.columns}
     table = table.with_columns(**lacking)
     if table.schema != SCHEMA:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import traceback
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from slackline.bench.engines.base import Began, Ended, Event, Settings, Ticked, TriedAgain
 from slackline.bench.jobs import Job
 from slackline.errors import Interrupted, in_one_line
+from slackline.io.files import append
 from slackline.progress import Tick
 
 
@@ -46,7 +48,6 @@ class Inline:
         except Interrupted:
             raise
         except Exception as error:
-            with open(self.log_of(job.name), "a") as log:
-                traceback.print_exc(file=log)
+            append(Path(self.log_of(job.name)), traceback.format_exc().encode(errors="replace"))
             return in_one_line(error) or type(error).__name__
         return None
