@@ -108,7 +108,7 @@ def critics(subspaces: Any, suite: Any, variations: Any, z: np.ndarray) -> np.nd
     keys = jax.random.split(jax.random.key(1), 20)
     params = [v.apply(suite.jax_env.default_params()) for v in variations]
     reset = jax.jit(jax.vmap(lambda key, p: suite.jax_env.reset(key, p)[0], in_axes=(0, None)))
-    seen = [np.asarray(reset(keys, p)) for p in params]
+    seen = [reset(keys, p) for p in params]
     try:
         found = [critic_of(subspace) for subspace in subspaces]
     except SlacklineError:

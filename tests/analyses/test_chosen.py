@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -65,7 +66,8 @@ def test_choices_among_own_candidates_are_counted_by_where_they_lie(hull: RunFol
     for row in table.rows:
         assert row.cells[1:] == ("near 1.00 0.00 0.00", "2 of 3", "2")
     assert "drew candidates of its own" in table.caption
-    by_variation, _ = (plate.charts[0] for plate in found.figures)
+    plates: Any = found.figures
+    by_variation, _ = (plate.charts[0] for plate in plates)
     (cells,) = by_variation.marks
     assert cells.values[0].tolist() == [0, 2, 1, 0, 0, 0, 0]
 
@@ -73,11 +75,12 @@ def test_choices_among_own_candidates_are_counted_by_where_they_lie(hull: RunFol
 def test_the_page_counts_them_alike(hull: RunFolder) -> None:
     (result,) = load_results(hull.path).suites
     (entry,) = result.methods(2)
-    chart = chosen_chart(result, entry, 2)
+    chart: Any = chosen_chart(result, entry, 2)
     assert list(chart.marks[0].y) == [0, 2, 1, 0, 0, 0, 0]
     assert chart.x.names[FIRST] == "1 0 0"
     assert "z near 1 0 0 chosen by 2 of 3 seeds" in chart.marks[0].hover[FIRST]
-    labels = [mark.label for mark in selection_charts(result, entry, 2)[0].marks]
+    curves: Any = selection_charts(result, entry, 2)[0]
+    labels = [mark.label for mark in curves.marks]
     assert "mean over seeds" not in labels, "of candidates that have nothing in common"
 
 

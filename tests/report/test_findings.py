@@ -55,7 +55,8 @@ def test_every_kind_of_mark_comes_back(tmp_path: Path) -> None:
     again = read_finding(path)
     assert plain(again) == plain(kept)
     assert again.tables == kept.tables
-    assert np.isnan(again.plates[0].charts[0].marks[0].y[1])
+    first: Any = again.plates[0].charts[0].marks[0]
+    assert np.isnan(first.y[1])
 
 
 DAMAGED = {

@@ -248,8 +248,10 @@ class Player(Protocol):
         that was tried, for the `repeat`-th time (S, V, n)."""
         ...
 
-    longest: int | None
-    """Steps of the longest episode there can be; None if nobody knows."""
+    @property
+    def longest(self) -> int | None:
+        """Steps of the longest episode there can be; None if nobody knows."""
+        ...
 
     def watched(
         self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray, floors: np.ndarray

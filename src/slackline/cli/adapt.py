@@ -107,7 +107,7 @@ class Adapt:
         run = self.made(run, usual.shots)
         found: list[Adapted] = []
         with waiting(f"adapting {run.path}"):
-            options = {} if self.spread is None else {"spread": self.spread}
+            options: dict[str, Any] = {} if self.spread is None else {"spread": self.spread}
             table: pl.DataFrame = adapt_run(
                 run,
                 chosen,

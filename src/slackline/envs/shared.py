@@ -89,7 +89,7 @@ class SharedVector:
         assert self.metadata["autoreset_mode"] == DISABLED
         self._bounds = [(int(part[0]), int(part[-1]) + 1) for part in parts]
         context: Any = multiprocessing.get_context(start_method)
-        spaces = self.single_observation_space, self.single_action_space
+        spaces: Any = self.single_observation_space, self.single_action_space
         self._others: list[Process] = []
         for first, end in self._bounds[1:]:
             places = Places(end - first, *spaces)
@@ -177,7 +177,7 @@ class Process:
         self._go, self._done = context.Semaphore(0), context.Semaphore(0)
         memory = places.memory(context)
         self.room = places.room(memory)
-        wrapped = gym.vector.utils.CloudpickleWrapper(list(makers))
+        wrapped: Any = gym.vector.utils.CloudpickleWrapper(list(makers))  # type: ignore[arg-type]
         arguments = (theirs, self._go, self._done, memory, places, wrapped, first)
         self._process = context.Process(
             target=work, args=(*arguments, Worker.prints_to_stderr), daemon=True
@@ -282,11 +282,8 @@ def misfits(vector: LoopVector, first: int) -> str:
 
 
 def sendable(error: BaseException) -> BaseException:
-    """The error itself where the other end can have it, else its words."""
-    import pickle
-
-    try:
-        pickle.loads(pickle.dumps(error))  # of this process's own making
+    """The error itself where the other end surely can have it, else its words."""
+    plain = all(isinstance(said, str | int | float | None) for said in error.args)
+    if plain and type(error).__module__ in ("builtins", Misbehaved.__module__):
         return error
-    except Exception:
-        return RuntimeError(f"{type(error).__name__}: {error}")
+    return RuntimeError(f"{type(error).__name__}: {error}")

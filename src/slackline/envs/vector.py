@@ -39,7 +39,8 @@ class LoopVector(gym.vector.SyncVectorEnv):
         ]:
             # Along the axis there is: one call, where stacking makes a new axis for each.
             flat = self._observations.reshape(-1, *self._shapes[0][1:])
-            np.concatenate(self._env_obs, out=flat)
+            seen: Any = self._env_obs
+            np.concatenate(seen, out=flat)
             return self._observations
         space: Any = self.single_observation_space
         self._observations = concatenate(space, self._env_obs, self._observations)

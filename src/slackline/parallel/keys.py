@@ -69,7 +69,7 @@ SPELT_OUT = jax_extend_random.define_prng_impl(
     seed=_seed,
     split=_split,
     random_bits=_bits,
-    fold_in=_fold_in,
+    fold_in=_fold_in,  # type: ignore[arg-type]
     name="threefry2x32-spelt-out",
     tag="tfs",
 )

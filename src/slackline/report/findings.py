@@ -239,5 +239,5 @@ def insist_on_lengths(mark: Any, names: tuple[str, ...]) -> None:
         whole = len(shapes) == 1 and len(mark.hover) in (0, 1, len(mark.x))
     if not whole:
         raise ValueError(f"a {type(mark).__name__.lower()} whose parts do not fit together")
-    if names and not all(-1.0 < x < len(names) for x in mark.x):
+    if names and not all(-1.0 < x < len(names) for x in getattr(mark, "x", ())):
         raise ValueError("a value without a name on its axis")

@@ -214,7 +214,8 @@ class HostRunner:
     def _step(self, running: HostRunning, act: HostAct, t: int, window: Window) -> None:
         seen = running.observation
         drawn = act(t, seen, running.z, running.fresh)
-        z, action, env_action, log_prob, *value = (x if x is None else np.asarray(x) for x in drawn)
+        played: Any = (x if x is None else np.asarray(x) for x in drawn)
+        z, action, env_action, log_prob, *value = played
         running.z = z
         running.remember(env_action)
         did = running.step(env_action)
