@@ -102,10 +102,11 @@ def trained_by(run: RunFolder) -> str:
     words = [word for word in words if word != "--resume"]
     if "--out" in words:
         words[words.index("--out") + 1] = f"runs/{run.path.name}"
-    if "--from" not in words:
+    if not {"--from", "--open"} & {*words}:
         return shlex.join(["slackline", *words])
-    single = RunFolder(words[words.index("--from") + 1])
-    words[words.index("--from") + 1] = f"runs/{single.path.name}"
+    place = next(i for i, word in enumerate(words) if (Path(word) / RECORD).exists())
+    single = RunFolder(words[place])
+    words[place] = f"runs/{single.path.name}"
     return f"{trained_by(single)} && {shlex.join(['slackline', *words])}"
 
 

@@ -31,13 +31,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-KEPT = {"halfcheetah": "halfcheetah/halfcheetah-lop", "ant": "proof/1000/ant-fan"}
-"""Robots' lines whose weights are in results/."""
+KEPT = {
+    "halfcheetah": "results/halfcheetah/halfcheetah-lop",
+    "ant": "src/slackline/data/pretrained/ant",
+}
+"""Robots' lines whose weights are in the repository."""
 
 
 def kept_line(robot: str, folder: Path) -> None:
     """One of the trained lines that the repository has."""
-    kept = Path(__file__).parents[2] / "results" / KEPT[robot]
+    kept = Path(__file__).parents[2] / KEPT[robot]
     for name in ("run.json", "subspace.safetensors"):
         shutil.copy(kept / name, folder)
 
