@@ -97,7 +97,7 @@ def test_all_of_the_users_error_is_shown_if_asked_for(
         ("reward word", "raised ValueError: could not convert string to float: 'good'"),
         ("reward array", "raised ValueError: "),
         ("done array", "raised ValueError: "),
-        ("info", "raised AttributeError: "),
+        ("info", "raised TypeError: its info is of type int, not a dict"),
         ("too few", "raised ValueError: not enough values to unpack (expected 5, got 3)"),
         ("no tuple", "raised TypeError: cannot unpack non-iterable NoneType"),
     ],

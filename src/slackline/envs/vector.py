@@ -29,7 +29,9 @@ class LoopVector(gym.vector.SyncVectorEnv):
         seen, reward = self._env_obs, self._rewards
         terminated, truncated = self._terminations, self._truncations
         for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
-            seen[i], reward[i], terminated[i], truncated[i], _ = env.step(action)
+            seen[i], reward[i], terminated[i], truncated[i], info = env.step(action)
+            if not isinstance(info, dict):
+                raise TypeError(f"its info is of type {type(info).__name__}, not a dict")
         return self._batch(), reward.copy(), terminated.copy(), truncated.copy(), {}
 
     def _batch(self) -> Any:
