@@ -22,9 +22,10 @@ KEPT = sorted({file.parents[1] for file in RESULTS.rglob("run.json")})
 ADAPTING = Adapting(shots=10, episodes=1, score_episodes=10)
 
 
-def cell_of(config: RunConfig, out: Path, shots: int = 10) -> Cell:
-    """As bench lays it out where nothing is an axis."""
-    name = folder_name(config.suite, config.method)
+def cell_of(config: RunConfig, out: Path, shots: int = 10, axes: tuple[str, ...] = ()) -> Cell:
+    """As bench lays it out where these options, or none, are axes."""
+    words = [f"{option}{config.options[option]:g}" for option in axes]
+    name = "-".join([folder_name(config.suite, config.method), *words])
     how = Adapting(shots, episodes=1, score_episodes=10)
     return Cell(suite(config.suite), config, (how,), out / name, config.suite)
 
@@ -32,7 +33,8 @@ def cell_of(config: RunConfig, out: Path, shots: int = 10) -> Cell:
 @pytest.mark.parametrize("folder", KEPT, ids=lambda path: str(path.relative_to(RESULTS)))
 def test_the_command_that_made_a_kept_benchmark_can_be_given_again(folder: Path) -> None:
     runs = [RunFolder(file.parent) for file in sorted(folder.glob("*/run.json"))]
-    cells = [cell_of(run.config(), folder, shots=5) for run in runs]
+    axes = [("beta",) if "-beta" in run.path.name else () for run in runs]
+    cells = [cell_of(r.config(), folder, 5, axis) for r, axis in zip(runs, axes, strict=True)]
     insist_on_room(cells, folder)
     assert [cell.path for cell in cells] == [run.path for run in runs]
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import base64
 import json
+import multiprocessing
 import os
 import re
 import threading
@@ -238,10 +239,11 @@ PARENT_SECONDS = 1.0
 
 def end_with_parent() -> None:
     """End this process soon after its parent has, also in the middle of a step that hangs."""
-    parent = os.getppid()
+    above, parent = os.getppid(), multiprocessing.parent_process()
 
     def watch() -> None:
-        while os.getppid() == parent:
+        # The process above may be a fork server, which outlives the one that asked for this.
+        while os.getppid() == above and (parent is None or parent.is_alive()):
             time.sleep(PARENT_SECONDS)
         os._exit(1)
 
