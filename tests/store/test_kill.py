@@ -1,11 +1,14 @@
 """A run folder whose writer is stopped at any call to the file system goes on as if it never was.
 
-The training here is arithmetic; `benchmarks/kill.py` does the same with real ones.
+The training of the first test is arithmetic, so every call has its turn; the second is a slice of
+`make kill`: real commands, stopped at a few calls.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -20,12 +23,12 @@ from slackline.suites import builtin
 from slackline.training import configure, prepare
 
 ITERATIONS = 4
+KILL = Path(__file__).parents[2] / "benchmarks" / "kill.py"
 
 
 @pytest.fixture(scope="module")
 def kill() -> ModuleType:
-    file = Path(__file__).parents[2] / "benchmarks" / "kill.py"
-    spec = importlib.util.spec_from_file_location("kill", file)
+    spec = importlib.util.spec_from_file_location("kill", KILL)
     assert spec is not None
     assert spec.loader is not None
     module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
@@ -73,3 +76,17 @@ def insist_on_the_same(kill: ModuleType, config: Any, tmp_path: Path) -> None:
             raise AssertionError(f"it outlived call {call}")
         train(out, config)
         assert kill.differences(kill.contents(out), whole) == [], f"stopped at call {call}"
+
+
+def test_commands_that_are_stopped_and_given_again_end_the_same() -> None:
+    quick = os.environ | {"XLA_FLAGS": "--xla_backend_optimization_level=0"}
+    words = [sys.executable, str(KILL), "--trials", "20", "--seed", "5"]
+    done = subprocess.run(
+        words, env=quick, capture_output=True, text=True, timeout=900, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    told = done.stdout.splitlines()
+    assert [line.split()[:3] for line in told] == [
+        ["5", "times", f"{verb},"] for verb in ("train", "bench", "adapt", "report")
+    ]
+    assert all(line.endswith(": 0 differ") for line in told)
