@@ -273,6 +273,14 @@ def test_what_takes_the_program_down_is_named(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("place", ["reset", "step"])
+def test_what_hangs_is_told_once(place: str, tmp_path: Path) -> None:
+    done = run("train", named(place=place, fault="hangs"), *TINY, cwd=tmp_path)
+    assert done.returncode == 2
+    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert "took longer than 1.5 s and was given up" in line
+
+
 def test_what_it_prints_is_not_the_commands_output(tmp_path: Path) -> None:
     """And a thread that it leaves behind does not keep the command from ending."""
     (tmp_path / "chatty.py").write_text(

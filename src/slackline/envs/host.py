@@ -422,6 +422,7 @@ class Watch:
 
     def _given_up(self, when: str, seconds: float) -> EnvironmentFailed:
         """The thread hangs: what to say of it."""
+        self._note("")  # or the sentinel tells it, too, when the command ends
         self._end_processes()
         self._give_up()
         failed = EnvironmentFailed(
