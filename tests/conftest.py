@@ -6,7 +6,10 @@ Strict dtype promotion is a fixture, not a setting, because Optax's Adam mixes i
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 # The tests compile far more than they run. (The newer emitters compile half as fast.)
 os.environ.setdefault(
@@ -40,6 +43,26 @@ def procgen_games() -> None:
         if "cannot be loaded" not in str(error):
             raise
         pytest.skip(str(error))
+
+
+@pytest.fixture(autouse=True)
+def _forget_written_modules(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Modules that a test wrote and imported are no other test's of the same name."""
+    path, before = list(sys.path), set(sys.modules)
+    yield
+    sys.path[:] = path
+    folder = tmp_path_factory.getbasetemp()
+    for name in set(sys.modules) - before:
+        if _is_in(folder, sys.modules[name]):
+            del sys.modules[name]
+    if (words := sys.modules.get("slackline.suites.resolve.words")) is not None:
+        words._environment.cache_clear()  # by name, and a name is another file's now
+
+
+def _is_in(folder: Path, module: Any) -> bool:
+    """Whether a module, or a package without a file of its own, is from a folder."""
+    homes = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    return any(home and Path(home).is_relative_to(folder) for home in homes)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -7,7 +7,7 @@ import shlex
 import shutil
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -42,12 +42,8 @@ SMALL = ["--shots", "2", "--episodes", "1", "--score-episodes", "2"]
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    path = list(sys.path)
-    yield
-    sys.path[:] = path
-    sys.modules.pop("my_evil", None)
 
 
 # Files that would do harm

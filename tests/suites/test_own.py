@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +23,9 @@ from slackline.suites.resolve import as_suite, environment
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """In an empty folder, with nothing left behind in this process."""
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In an empty folder."""
     monkeypatch.chdir(tmp_path)
-    path, modules = list(sys.path), set(sys.modules)
-    yield
-    sys.path[:] = path
-    for name in set(sys.modules) - modules:
-        if name.startswith("my_"):
-            del sys.modules[name]
 
 
 def refused(suite: Any) -> str:
@@ -76,6 +70,38 @@ def test_a_function_in_the_folder_of_the_command() -> None:
     assert suite.name == "my_robot:make?target=0.5"
     assert isinstance(suite.env, GymnasiumEnv)
     assert suite.env.make(**suite.env.options).target == 0.5
+
+
+PROBE = "from host_probes import HostAim as make\n"
+
+
+@pytest.mark.parametrize("word", ["my_arm.sim:make", "my_arm:make", "my_arm.core:make"])
+def test_a_module_of_one_test_is_forgotten_by_the_next(word: str) -> None:
+    """Of one name, a folder here and a file there: as two tests once had it."""
+    assert "my_arm" not in sys.modules
+    file = Path(word.partition(":")[0].replace(".", "/")).with_suffix(".py")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(PROBE)
+    assert sl.suite(word).name == word
+
+
+def test_a_module_written_a_moment_ago_is_found() -> None:
+    """Python lists a folder again when its time has changed, and clocks of disks are coarse."""
+    Path("my_first.py").write_text(PROBE)
+    then = Path.cwd().stat()
+    assert sl.suite("my_first:make").name == "my_first:make"
+    Path("my_second.py").write_text(PROBE)
+    os.utime(".", ns=(then.st_atime_ns, then.st_mtime_ns))
+    assert sl.suite("my_second:make").name == "my_second:make"
+
+
+def test_a_module_that_is_another_is_named() -> None:
+    Path("my_folder").mkdir()
+    assert refused("my_folder:make").endswith(
+        f"my_folder has no make (it is the folder {Path.cwd() / 'my_folder'}, not a file)"
+    )
+    Path("my_file.py").write_text("")
+    assert refused("my_file:make").endswith(f"(it is {Path.cwd() / 'my_file.py'})")
 
 
 def test_objects_stand_for_themselves_and_for_nothing_else() -> None:

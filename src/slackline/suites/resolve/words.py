@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from importlib import import_module
+from importlib import import_module, invalidate_caches
 from importlib.util import find_spec
 from typing import Any
 
@@ -69,6 +69,7 @@ def imported(module: str, function: str) -> Callable[..., Any]:
     """A function of the user's own, from the folder the command was given in or from anywhere."""
     if "" not in sys.path:
         sys.path.insert(0, "")
+    invalidate_caches()  # or a file written since Python last looked into its folder may be missed
     try:
         with users_output():
             home = import_module(module)
@@ -78,10 +79,18 @@ def imported(module: str, function: str) -> Callable[..., Any]:
         raise SlacklineError(f"{module}:{function}: {known or told}") from error
     make = getattr(home, function, None)
     if make is None:
-        raise SlacklineError(f"{module}:{function}: {module} has no {function}")
+        raise SlacklineError(f"{module}:{function}: {module} has no {function}{_from(home)}")
     if not callable(make):
         raise SlacklineError(f"{module}:{function}: is not a function that makes an environment")
     return make
+
+
+def _from(module: Any) -> str:
+    """Where a module was found: it may be another than the user thinks of, say a folder."""
+    if file := getattr(module, "__file__", None):
+        return f" (it is {file})"
+    folders = [*getattr(module, "__path__", ())]
+    return f" (it is the folder {folders[0]}, not a file)" if folders else ""
 
 
 def _is_of(error: Exception, module: str) -> bool:
