@@ -20,6 +20,7 @@ from slackline.io import files
 from slackline.io.checksum import BLANK, is_sealed, is_whole, sealed
 from slackline.io.lock import LOCK, Owner, locked
 from slackline.io.tensors import read_tensors, write_tensors
+from slackline.store.run import SNAPSHOTS, RunFolder
 
 # Files
 
@@ -73,6 +74,17 @@ def test_a_device_is_refused() -> None:
     for attempt in (files.read_regular, lambda path: files.append(path, b"x")):
         with pytest.raises(SlacklineError, match="is a pipe, socket or device"):
             attempt(Path(os.devnull))
+
+
+def test_a_planted_folder_is_neither_read_nor_written(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "000000000001.safetensors").write_text("theirs")
+    run = RunFolder(tmp_path / "run")
+    run.path.mkdir()
+    (run.path / SNAPSHOTS).symlink_to(tmp_path / "elsewhere")
+    for attempt in (run.snapshots, lambda: run.snapshot_file(2)):
+        with pytest.raises(SlacklineError, match="snapshots: is a symbolic link"):
+            attempt()
 
 
 def test_a_planted_temporary_file_is_not_written_through(tmp_path: Path) -> None:

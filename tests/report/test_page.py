@@ -460,6 +460,19 @@ def test_figures_stay_in_their_folder(pair: Store, tmp_path: Path, name: str) ->
     assert {file.resolve().parent for file in files} == {(tmp_path / "figures").resolve()}
 
 
+def test_figures_are_not_written_through_links(pair: Store, tmp_path: Path) -> None:
+    """A stranger's run may bring some, where the figures would be."""
+    precious, folder = tmp_path / "precious", tmp_path / "figures"
+    precious.write_text("mine")
+    for file in draw_figures(load_results(pair.path), folder):
+        file.unlink()
+        file.symlink_to(precious)
+        with pytest.raises(SlacklineError, match=f"{file.name}: is a symbolic link"):
+            draw_figures(load_results(pair.path), folder)
+        file.unlink()
+    assert precious.read_text() == "mine"
+
+
 def test_figures_without_matplotlib_say_what_to_install(
     pair: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -154,6 +154,10 @@ def test_what_cannot_be_drawn_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_pa
         walks(untrained("lop", "cartpole"), 3)
     with pytest.raises(SlacklineError, match="shots is 0"):
         walks(untrained("lop"), 0)
+    pytest.importorskip("matplotlib")
+    (tmp_path / "link.png").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(SlacklineError, match="is a symbolic link"):
+        trajectories_png(untrained("lop"), 3, tmp_path / "link.png")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(SlacklineError, match="figures need matplotlib"):
         trajectories_png(untrained("lop"), 3, tmp_path / "no.png")

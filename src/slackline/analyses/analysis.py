@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import abc
-import io
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -14,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from slackline.drawing.sheet import styled
+from slackline.drawing.sheet import file_of, styled
 from slackline.errors import SlacklineError
 from slackline.io.files import write_atomic, write_output
 from slackline.methods.method import Method
@@ -192,13 +191,7 @@ def write_atomic_png(path: Path, figure: Plate | Picture) -> Path:
 def plate_png(plate: Plate) -> bytes:
     """The chart, or charts, as a PNG file."""
     with styled():
-        return png_of(draw_plate(plate))
-
-
-def png_of(figure: Any) -> bytes:
-    file = io.BytesIO()
-    figure.savefig(file, format="png")
-    return file.getvalue()
+        return file_of(draw_plate(plate))
 
 
 def insist_on_writable(folder: Path) -> None:

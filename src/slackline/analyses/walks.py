@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from slackline.analyses.analysis import Analysis, Finding, Picture, Subject, common_suite, png_of
+from slackline.analyses.analysis import Analysis, Finding, Picture, Subject, common_suite
 from slackline.analyses.strips import seed_of
-from slackline.drawing.sheet import styled
+from slackline.drawing.sheet import file_of, styled
 from slackline.errors import SlacklineError
 from slackline.io.decode import count
 from slackline.report.table import Column, Row, Table
@@ -41,7 +41,7 @@ class WalksOfPolicies(Analysis):
             found = only(walks(subspace, self.shots, suite), wanted)
             with styled():
                 sheet = sheet_of(layout_of(found), title_of(subspace))
-                figures.append(Picture(subject.file_name, png_of(sheet.figure)))
+                figures.append(Picture(subject.file_name, file_of(sheet.figure)))
             tables.append(table(subspace, found))
             numbers[subject.label] = {
                 "seed": subspace.seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
@@ -55,6 +56,13 @@ def new_figure(width: float, height: float, dpi: int, **settings: Any) -> Any:
     figure = Figure(figsize=(width, height), dpi=dpi, **settings)
     FigureCanvasAgg(figure)
     return figure
+
+
+def file_of(figure: Any, kind: str = "png") -> bytes:
+    """The content of a picture file; matplotlib itself would write through links."""
+    file = io.BytesIO()
+    figure.savefig(file, format=kind)
+    return file.getvalue()
 
 
 class Sheet(NamedTuple):

@@ -18,7 +18,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from slackline.errors import Damaged, SlacklineError
+from slackline.errors import Damaged, SlacklineError, spelt
 from slackline.io.checksum import BLANK, is_sealed, is_whole, sealed
 from slackline.io.claim import claim, is_still
 
@@ -40,7 +40,7 @@ def as_path(path: Any, what: str = "path") -> Path:
     try:
         os.fsencode(path)
     except (TypeError, UnicodeEncodeError):
-        raise SlacklineError(f"{what} is {path!r}; it must be the name of a file") from None
+        raise SlacklineError(f"{what} is {spelt(path)}; it must be the name of a file") from None
     found = Path(os.fsdecode(path))
     if "\0" in str(found):
         raise SlacklineError(f"{what} is {str(found)!r}; it must not hold a zero byte")
@@ -217,9 +217,9 @@ def read_json(path: Path) -> dict[str, Any]:
 def check_format(path: Path, found: object, schema: object, *, expected: str, newest: int) -> None:
     """Insist on our own file kind, in a schema this version knows."""
     if found != expected:
-        raise SlacklineError(f"{path}: is not a {expected} file (its format is {found!r})")
+        raise SlacklineError(f"{path}: is not a {expected} file (its format is {spelt(found)})")
     if not isinstance(schema, int) or schema < 1:
-        raise SlacklineError(f"{path}: has no valid schema number ({schema!r})")
+        raise SlacklineError(f"{path}: has no valid schema number ({spelt(schema)})")
     if schema > newest:
         raise SlacklineError(
             f"{path}: has schema {schema}, newer than {newest}, the newest this slackline reads; "
@@ -244,6 +244,14 @@ def insist_on_own_file(path: Path) -> None:
     """Refuse to write to what is there already and is no ordinary file."""
     with contextlib.suppress(FileNotFoundError):
         insist_on_regular(path, os.lstat(path))
+
+
+def insist_on_own_folder(path: Path) -> None:
+    """Refuse a link to a folder elsewhere."""
+    if path.is_symlink():
+        raise SlacklineError(
+            f"{path}: is a symbolic link; slackline keeps its files in a folder of their own"
+        )
 
 
 def insist_on_regular(path: Path, status: os.stat_result) -> None:

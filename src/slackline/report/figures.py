@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from slackline.drawing.sheet import COLOURS, DPI, INK, QUIET, WIDTH, new_figure, styled
+from slackline.drawing.sheet import COLOURS, DPI, INK, QUIET, WIDTH, file_of, new_figure, styled
+from slackline.io.files import write_output
 from slackline.report.chart import Axis, Bars, Cells, Chart, Diamonds, Line, Mark, Plate
 from slackline.report.plates import plates
 from slackline.report.results import Results, SuiteResult
@@ -27,7 +28,6 @@ LAYOUT = "constrained"
 def draw_figures(results: Results, folder: Path, kinds: Sequence[str] = ("png",)) -> list[Path]:
     """Draw every suite's figures at its main K, once a kind of file; returns the files written.
     Walks are pictures of pixels and have the first kind alone."""
-    folder.mkdir(parents=True, exist_ok=True)
     written = []
     with styled():
         for result in results.suites:
@@ -35,8 +35,7 @@ def draw_figures(results: Results, folder: Path, kinds: Sequence[str] = ("png",)
                 drawn = draw_plate(plate)
                 for kind in kinds:
                     name = f"{folder_name(result.suite.name, plate.name)}.{kind}"
-                    drawn.savefig(folder / name)
-                    written.append(folder / name)
+                    written.append(write_output(folder / name, file_of(drawn, kind)))
             written += draw_walks(result, folder)
     return written
 

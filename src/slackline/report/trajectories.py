@@ -15,10 +15,21 @@ import numpy as np
 from markupsafe import Markup
 
 from slackline.drawing.labels import labels_of
-from slackline.drawing.sheet import DPI, FREE, INK, QUIET, WALL, Sheet, new_sheet, styled
+from slackline.drawing.sheet import (
+    DPI,
+    FREE,
+    INK,
+    QUIET,
+    WALL,
+    Sheet,
+    file_of,
+    new_sheet,
+    styled,
+)
 from slackline.envs.api import Params
 from slackline.envs.view import Tiles
 from slackline.errors import SlacklineError, require_count
+from slackline.io.files import write_output
 from slackline.networks.distributions import distribution_of
 from slackline.networks.impala import Network
 from slackline.report.markup import fill
@@ -182,12 +193,9 @@ def trajectories_png(
     subspace: Subspace, shots: int, path: str | Path, suite: Suite | None = None
 ) -> Path:
     """Draw the walks of a subspace's K candidates; returns the file written."""
-    path = Path(path)
     with styled():
         sheet = sheet_of(layout_of(walks(subspace, shots, suite)), title_of(subspace))
-        path.parent.mkdir(parents=True, exist_ok=True)
-        sheet.figure.savefig(path)
-    return path
+        return write_output(Path(path), file_of(sheet.figure))
 
 
 def sheet_of(layout: Layout, title: str) -> Sheet:

@@ -45,6 +45,7 @@ from slackline.io.files import (
     as_path,
     check_format,
     has_checksum,
+    insist_on_own_folder,
     insist_on_whole,
     read_regular,
     remove,
@@ -541,15 +542,13 @@ class RunFolder:
     def snapshot_file(self, iteration: int) -> Path:
         """Where the policies after so many iterations are kept."""
         folder = self.path / SNAPSHOTS
-        if folder.is_symlink():
-            raise SlacklineError(
-                f"{folder}: is a symbolic link; snapshots need a folder of their own"
-            )
+        insist_on_own_folder(folder)
         folder.mkdir(exist_ok=True)
         return folder / f"{iteration:012d}.safetensors"
 
     def snapshots(self) -> dict[int, list[Subspace]]:
         """The policies at moments of the training, by how many iterations were done."""
+        insist_on_own_folder(self.path / SNAPSHOTS)
         files = sorted((self.path / SNAPSHOTS).glob("*.safetensors"))
         return {int(file.stem): self.subspaces(file) for file in files if file.stem.isdecimal()}
 

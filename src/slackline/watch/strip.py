@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 
-from slackline.drawing.sheet import DPI, INK, QUIET, WIDTH, Sheet, new_sheet, styled
+from slackline.drawing.sheet import DPI, INK, QUIET, WIDTH, Sheet, file_of, new_sheet, styled
 from slackline.watch.stage import (
     BEST,
     MARGIN,
@@ -37,9 +35,7 @@ def strip_png(watched: Watched) -> bytes:
         for k in range(len(watched.labels)):
             draw_row(sheet, watched, k, TOP + k * pitch, pitch, wide)
         sheet.write(MARGIN, sheet.height - 0.3, watched.explanation, color=QUIET)
-        file = io.BytesIO()
-        sheet.figure.savefig(file, format="png")
-    return file.getvalue()
+        return file_of(sheet.figure)
 
 
 def moments(shown: int) -> list[int]:
