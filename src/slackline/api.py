@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from slackline.adapt.asktell import AskTell
 from slackline.adapt.catalogue import WITH_BUDGET, spending
-from slackline.errors import SlacklineError, imported
+from slackline.errors import SlacklineError, imported, require_count, spelt
 from slackline.methods.catalogue import FAN
 from slackline.store.pretrained import located
 from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
@@ -147,6 +147,8 @@ def train(
     policies at ten moments of it. From such a state of a single policy's run, `from_run`, a fan can
     begin. `progress` shows a bar where there is a terminal, unless `on_tick` is told instead.
     """
+    if several := {"seeds", "first_seed"} & set(options):
+        raise SlacklineError(f"train() has no {min(several)}; sl.train_seeds trains several seeds")
     trained = train_seeds(
         suite,
         method,
@@ -186,6 +188,9 @@ def train_seeds(
     **options: Any,
 ) -> list[Line]:
     """Train several seeds as one compiled program; otherwise like `train`."""
+    require_count("seeds", seeds, high=10_000)
+    if seeds != 1:
+        require_count("first_seed", first_seed, low=0, high=2**32 - seeds)
     # One seed goes by as it is: what it may be is checked, and said, with the rest.
     numbers = (first_seed,) if seeds == 1 else tuple(range(first_seed, first_seed + seeds))
     training = imported("slackline.training")
@@ -229,8 +234,16 @@ def adapt_many(
 ) -> KShot:
     """Adapt every seed to every variation by the paper's grid. The variations are those of `suite`:
     by default the one the subspaces were trained on."""
-    adapt = imported("slackline.adapt.kshot").adapt_many
+    adapt, kind = imported("slackline.adapt.kshot").adapt_many, imported("slackline.suites.suite")
+    _insist_on_several("subspaces", subspaces, Subspace)
+    _insist_on_several("variations", variations, kind.Variation)
     return adapt(subspaces, variations, shots, episodes, score_episodes, _named(suite))
+
+
+def _insist_on_several(what: str, given: Any, kind: type) -> None:
+    several = isinstance(given, Sequence) and all(isinstance(each, kind) for each in given)
+    if not several or not len(given):
+        raise SlacklineError(f"{what} is {spelt(given)}; it must be a list of {kind.__name__}s")
 
 
 def analyse(
@@ -284,6 +297,8 @@ def _subjects(
     """The finished runs in some folders, on their own suite or another one, whose environments
     have to be named if it is played."""
     paths = [runs] if isinstance(runs, str | Path) else runs
+    if not isinstance(paths, Sequence) or not all(isinstance(p, str | Path) for p in paths):
+        raise SlacklineError(f"runs is {spelt(runs)}; it must be the folders of runs")
     folders = [imported("slackline.store.run").RunFolder(located(path)) for path in paths]
     for run in folders:
         run.insist_on_finished()
@@ -298,7 +313,11 @@ def _subjects(
 
 
 def _named(given: str | Suite | None) -> Suite | None:
-    return suite(given) if isinstance(given, str) else given
+    if given is None or isinstance(given, str):
+        return given if given is None else suite(given)
+    if not isinstance(given, imported("slackline.suites.suite").Suite):
+        raise SlacklineError(f"suite is {spelt(given)}; it must be a suite or the name of one")
+    return given
 
 
 def load(path: str | Path, seed: int | None = None, *, env: Any = None) -> Line:
@@ -337,7 +356,7 @@ def _one_seed(file: Path, subspaces: Sequence[Subspace], seed: int | None) -> Su
         if seed in (None, subspace.seed):
             return subspace
     has = ", ".join(str(each.seed) for each in subspaces)
-    raise SlacklineError(f"{file}: has no seed {seed} (it has: {has})")
+    raise SlacklineError(f"{file}: has no seed {spelt(seed)} (it has: {has})")
 
 
 def _at_home(subspace: Subspace, env: Any, path: Path) -> Subspace:

@@ -89,6 +89,15 @@ def imported(module: str) -> Any:
         ) from error
 
 
+def spelt(value: Any) -> str:
+    """Whatever was given, as Python writes it, if Python can: not a number of 10,000 digits, lists
+    in a thousand lists, or an object whose own `__repr__` fails."""
+    try:
+        return repr(value)
+    except Exception:  # an object's own code may do anything
+        return f"{type(value).__name__} that cannot be written out"
+
+
 def in_one_line(error: BaseException) -> str:
     """A foreign error's message in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300]
@@ -96,11 +105,11 @@ def in_one_line(error: BaseException) -> str:
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> SlacklineError:
     """`unknown suite 'cartpol'; did you mean cartpole? (known: ...)`"""
-    known, name = list(known), name if isinstance(name, str) else repr(name)
+    known, name = list(known), name if isinstance(name, str) else spelt(name)
     by_folded = {k.casefold(): k for k in known}
     near = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(by_folded[n] for n in near)}? " if near else ""
-    return SlacklineError(f"unknown {kind} {name!r}; {hint}(known: {', '.join(known)})")
+    return SlacklineError(f"unknown {kind} {spelt(name)}; {hint}(known: {', '.join(known)})")
 
 
 def require_name(kind: str, name: Any, known: Iterable[str]) -> None:
@@ -126,7 +135,7 @@ def require_number(
     ]
     allowed = "a finite number" + "".join(f", {b}" for b in bounds if b)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise SlacklineError(f"{field} is {value!r}; it must be {allowed}")
+        raise SlacklineError(f"{field} is {spelt(value)}; it must be {allowed}")
     try:
         value = float(value)
     except OverflowError:  # a whole number beyond all floats
@@ -140,5 +149,5 @@ def require_count(field: str, value: int, *, low: int = 1, high: int = 1_000_000
     whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
     if not whole or not low <= value <= high:
         raise SlacklineError(
-            f"{field} is {value!r}; it must be a whole number from {low} to {high}"
+            f"{field} is {spelt(value)}; it must be a whole number from {low} to {high}"
         )

@@ -61,7 +61,36 @@ ARRAYS = st.sampled_from(
         np.zeros(4, "datetime64[s]"),
     ]
 )
-ANYTHING = st.one_of(JSON, ARRAYS, st.binary(max_size=5), st.tuples(ODD, ODD), st.just(object()))
+
+
+def nested(levels: int) -> list[Any]:
+    """A list in a list in a list …"""
+    found: list[Any] = []
+    for _ in range(levels):
+        found = [found]
+    return found
+
+
+DEEP = nested(5000)
+"""Deeper than Python calls functions."""
+LONG = 10**5000
+"""A number with more digits than Python writes."""
+
+
+class Shy:
+    """An object of the user's that cannot even be shown."""
+
+    def __repr__(self) -> str:
+        raise ValueError("no")
+
+
+ANYTHING = st.one_of(
+    JSON,
+    ARRAYS,
+    st.binary(max_size=5),
+    st.tuples(ODD, ODD),
+    st.sampled_from([object(), DEEP, LONG, Shy()]),
+)
 """What somebody may hand to a function."""
 
 

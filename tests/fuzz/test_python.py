@@ -19,7 +19,9 @@ from oracle import ANYTHING, ARRAYS, HUGE, JSON, ODD, fuzzed, holds
 
 import slackline as sl
 from slackline import training
+from slackline.adapt import one
 from slackline.adapt.catalogue import ADAPTERS
+from slackline.errors import SlacklineError
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered", "ignore:invalid value")
 
@@ -150,6 +152,57 @@ class Trained(Exception):  # noqa: N818
 
 def trained(_: Any) -> Any:
     raise Trained
+
+
+ADAPTING = ["suite", "adapter", "budget", "shots", "episodes", "score_episodes", "stop_hopeless"]
+
+
+@fuzzed
+@given(st.sampled_from(["LongPole", "Train"]) | ANYTHING, st.sampled_from(ADAPTING), ANYTHING)
+@example(3, "budget", 2)
+@example("LongPole", "suite", 3)
+def test_adapting_takes_anything(
+    monkeypatch: pytest.MonkeyPatch, change: Any, name: str, value: Any
+) -> None:
+    """All but the episodes themselves."""
+    monkeypatch.setattr(one, "adapt_by", lambda *_, **__: trained(None))
+    monkeypatch.setattr(one, "with_training_returns", lambda *_: None)
+    with contextlib.suppress(Trained):
+        holds(lambda: line().adapt(change, progress=False, **{name: value}))
+
+
+CALLS: dict[str, Any] = {
+    "train_seeds": lambda a, b: sl.train_seeds("cartpole", seeds=a, first_seed=b, progress=False),
+    "adapt_many": lambda a, b: sl.adapt_many(a, b, 1, 1, 1),
+    "analyse": sl.analyse,
+    "sweep": lambda a, b: sl.sweep(a, b, 0.5, 1.0),
+    "ranking": lambda a, _: line().ranking(a),
+    "load_adapter": lambda a, b: sl.load_adapter(b, a),
+}
+
+
+@fuzzed
+@given(st.sampled_from(sorted(CALLS)), ANYTHING, ANYTHING)
+@example("train_seeds", 10**9, 0)
+@example("adapt_many", None, [])
+@example("analyse", [], "nowhere")
+@example("sweep", 3, [])
+@example("ranking", 10**400, None)
+@example("load_adapter", None, "nowhere.json")
+def test_other_functions_take_anything(
+    monkeypatch: pytest.MonkeyPatch, call: str, first: Any, second: Any
+) -> None:
+    monkeypatch.setattr(training._Training, "run", trained)
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        with contextlib.suppress(Trained):
+            holds(lambda: CALLS[call](first, second))
+
+
+@pytest.mark.parametrize("change", [lambda: 1, lambda _: 3, lambda p: p._replace(length="x")])
+def test_a_change_that_makes_no_parameters_is_named(change: Any) -> None:
+    with pytest.raises(SlacklineError, match=r"Custom: (cannot be applied|must return)"):
+        line().adapt(change, budget=2, score_episodes=1)
 
 
 @fuzzed

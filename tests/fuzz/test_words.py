@@ -4,6 +4,7 @@ the command does what it says."""
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from datetime import date, time
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from oracle import JSON, WORDS, fuzzed, holds
+from oracle import JSON, WORDS, fuzzed, holds, nested
 
 import slackline as sl
 from slackline import cli, training, tuning
@@ -38,7 +39,22 @@ def flags(verb: str) -> set[str]:
     return found
 
 
-NUMBERS = ("0", "-1", "1", "2", "1e400", "nan", "inf", "-inf", "8M", "1e-9", "9" * 400, "0x10", "½")
+NUMBERS = (
+    "0",
+    "-1",
+    "1",
+    "2",
+    "1e400",
+    "nan",
+    "inf",
+    "-inf",
+    "8M",
+    "1e-9",
+    "9" * 400,
+    "9" * 5000,
+    "0x10",
+    "½",
+)
 NAMES = (
     "LongPole",
     "lop",
@@ -130,8 +146,8 @@ def test_any_flag_may_have_any_value(
             assert lines[-1].startswith("error: "), error
             assert sum(each.startswith("error: ") for each in lines) == 1
             assert len(lines) == 1, error
-        inside = {path.name for path in Path(folder).iterdir()}
-        assert inside <= {"runs"} | {str(path) for path in inside}
+        given_names = {part for word in (first, *rest) for part in Path(word).parts}
+        assert {path.name for path in Path(folder).iterdir()} <= {"runs"} | given_names
 
 
 TOML_KEYS = ("env", "options", "title", "horizon", "steps", "shots", "episodes", "score_episodes")
@@ -148,6 +164,8 @@ def toml(value: Any) -> str:
         return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, str):
         return quoted(value)
+    if isinstance(value, date | time):
+        return value.isoformat()
     return "0" if value is None else str(value)
 
 
@@ -156,19 +174,24 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
+TOML = st.dates() | st.times() | st.datetimes() | JSON
 ENVS = ("gym:CartPole-v1", "gym:Nowhere-v0", "envpool:Nowhere-v0", "nowhere:make", "os:getcwd", "x")
 
 
 @fuzzed
 @given(
     st.sampled_from(ENVS),
-    st.dictionaries(st.sampled_from(TOML_KEYS) | st.text(max_size=4), JSON, max_size=3),
-    st.dictionaries(st.sampled_from(HYPER), JSON, max_size=2),
-    st.lists(st.dictionaries(st.sampled_from(["name", "env", "options"]), JSON), max_size=2),
+    st.dictionaries(st.sampled_from(TOML_KEYS) | st.text(max_size=4), TOML, max_size=3),
+    st.dictionaries(st.sampled_from(HYPER), TOML, max_size=2),
+    st.lists(st.dictionaries(st.sampled_from(["name", "env", "options"]), TOML), max_size=2),
     st.binary(max_size=6),
     st.integers(0, 300),
 )
 @example("gym:CartPole-v1", {"steps": 10**400}, {}, [], b"", 0)
+@example("gym:CartPole-v1", {}, {}, [], b"horizon = " + b"9" * 5000 + b"\n", 0)
+@example("gym:CartPole-v1", {}, {}, [], b"a = " + b"[" * 9999, 0)
+@example("gym:CartPole-v1", {"options": {"a": nested(50)}}, {}, [], b"", 0)
+@example("gym:CartPole-v1", {"title": "\x1b[2J"}, {}, [], b"", 0)
 @example("gym:CartPole-v1", {}, {}, [{"name": "x", "options": {"a": float("nan")}}], b"", 0)
 def test_suite_files_may_say_anything(
     env: str,

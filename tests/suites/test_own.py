@@ -153,6 +153,8 @@ BROKEN = {
         ("gym:", "environment is 'gym:'; it must look like gym:ID, envpool:ID or module:function"),
         ("gym:CartPole-v1?gravity", "option is 'gravity'; it must look like NAME=VALUE"),
         ("gym:CartPole-v1?=3", "option is '=3'"),
+        ("gym:X-v0?a=" + "[" * 50 + "]" * 50, "gym:X-v0: more than 20 lists or tables are within"),
+        ("gym:X-v0?a=" + "[" * 99999, 'gym:X-v0?a="[[['),
         ("gym:Nothing-v0", "gym:Nothing-v0: cannot be made"),
         ("envpool:Nothing-v0", "envpool:Nothing-v0: cannot be made"),
         ("my_nowhere:make", "my_nowhere:make: cannot import my_nowhere (ModuleNotFoundError: "),
@@ -241,6 +243,14 @@ AIM = 'env = "host_probes:HostAim"\n'
         (AIM + "options = 3", "my.toml: options is 3; it must be a dict"),
         (AIM + "options = {day = 2020-01-01}", "my.toml: host_probes:HostAim: options are {'day'"),
         (AIM + "options = {wind = 3}", "my.toml: host_probes:HostAim?wind=3: cannot be made ("),
+        (AIM + "horizon = 2020-01-01", "horizon in my.toml is datetime.date(2020, 1, 1)"),
+        (AIM + "horizon = " + "9" * 5000, "my.toml: is not a TOML file (Exceeds the limit"),
+        ("deep = " + "[" * 9999, "my.toml: is not a TOML file (maximum recursion depth"),
+        (
+            AIM + f"options = {{target = {'[' * 50 + ']' * 50}}}",
+            "my.toml: host_probes:HostAim: more",
+        ),
+        (AIM + LOW.replace("Low", " "), "my.toml: a variation is called ' '; it needs a name"),
         (AIM + "variation = 3", "my.toml: variation is 3; it must be a list"),
         (AIM + "variation = [3]", "my.toml: a variation is written [[variation]]"),
         (AIM + LOW + LOW, "my.toml: the name 'Low' is taken by another variation"),
@@ -265,6 +275,30 @@ AIM = 'env = "host_probes:HostAim"\n'
 def test_a_bad_suite_file_names_the_file_the_field_and_the_value(text: str, says: str) -> None:
     Path("my.toml").write_text(text)
     assert refused("my.toml").startswith(says)
+
+
+@pytest.mark.parametrize("text", ['title = "a\\u001b[2J"', LOW.replace("Low", "a\\u001b[2J")])
+def test_text_that_could_not_be_read_again_is_refused_before_anything_is_written(text: str) -> None:
+    """What a file says is printed, and must hold nothing that a terminal obeys."""
+    Path("my.toml").write_text(AIM + text)
+    with pytest.raises(SlacklineError, match=r"my\.toml: cannot be kept in a file \('a"):
+        sl.train("my.toml", "single", steps=32, out="run")
+    assert not Path("run").exists()
+
+
+def test_a_suite_file_may_begin_with_the_mark_that_windows_writes() -> None:
+    Path("my.toml").write_text(AIM, encoding="utf-8-sig")
+    assert sl.suite("my.toml").title == "my"
+
+
+def test_a_suite_file_without_end_is_not_read() -> None:
+    Path("link.toml").symlink_to(os.devnull)
+    assert refused("link.toml") == "link.toml: is not an ordinary file"
+    os.mkfifo("pipe.toml")
+    assert refused("pipe.toml") == "pipe.toml: is not an ordinary file"
+    with open("huge.toml", "wb") as file:
+        file.truncate(10**12)
+    assert "at most 1,048,576" in refused("huge.toml")
 
 
 def test_a_file_of_bytes_is_no_suite() -> None:

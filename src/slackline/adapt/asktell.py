@@ -17,7 +17,7 @@ from slackline.adapt.adapter import LARGEST, MAX_CANDIDATES, Adapter, Choice, St
 from slackline.adapt.catalogue import adapter_named
 from slackline.adapt.episode import MARGIN, Course, Episode
 from slackline.adapt.model import believe
-from slackline.errors import SlacklineError, require_count, require_number
+from slackline.errors import SlacklineError, require_count, require_number, spelt
 from slackline.io.files import as_path, check_format, read_json, write_output
 from slackline.methods.latent import as_floats
 
@@ -145,6 +145,8 @@ class AskTell:
 
 def load_adapter(path: str | Path, line: Subspace) -> AskTell:
     """Go on where `adapter.save(path)` stopped, with the line that it was saved for."""
+    if not all(hasattr(line, name) for name in ("policy", "method", "seed", "suite")):
+        raise SlacklineError(f"line is {spelt(line)}; it must be what slackline.load returns")
     path = as_path(path)
     values = read_json(path)
     check_format(path, values.get("format"), values.get("schema"), expected=FORMAT, newest=SCHEMA)
@@ -217,5 +219,5 @@ def _arrays(network: Any) -> Iterator[np.ndarray]:
 def _show(z: Any) -> str:
     array = as_floats(z)
     if array is None:
-        return repr(z)
+        return spelt(z)
     return np.array2string(array, precision=4, separator=", ", threshold=8)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from slackline.arrays import tree_map
-from slackline.errors import SlacklineError
+from slackline.errors import SlacklineError, spelt
+from slackline.methods.latent import as_floats
 from slackline.networks.mlp import MLP
 from slackline.subspace import Subspace
 
@@ -29,10 +30,13 @@ class Ranking:
 def ranked(line: Subspace, observations: Any) -> Ranking:
     """Rank z's by the mean of V(s0, z) over first observations (num, size), or one (size,)."""
     latent, critic = line.method.latent, critic_of(line)
-    seen: Any = np.atleast_2d(np.asarray(observations, np.float32))
+    given = as_floats(observations)
+    if given is None:
+        raise SlacklineError(f"observations are {spelt(observations)}; they must be numbers")
+    seen: Any = np.atleast_2d(given)
     if seen.shape[1:] != line.observation_shape or not np.isfinite(seen).all():
         raise SlacklineError(
-            f"observations have shape {np.shape(observations)}; they must be finite numbers, "
+            f"observations have shape {given.shape}; they must be finite numbers, "
             f"{line.observation_shape} or (num, {line.observation_shape[0]})"
         )
     z = latent.nested(NUM_POINTS if latent.size <= 2 else 3 * NUM_POINTS)

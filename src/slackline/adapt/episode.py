@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from slackline.adapt.adapter import LARGEST
-from slackline.errors import SlacklineError, require_number
+from slackline.errors import SlacklineError, require_number, spelt
 
 if TYPE_CHECKING:
     from slackline.adapt.asktell import AskTell
@@ -59,7 +59,7 @@ class Course:
         if partial.ndim != 1 or not (np.abs(partial) <= LARGEST).all():
             raise ValueError("the course of its best episode is not a list of numbers")
         if not isinstance(saved, int) or saved < 0:
-            raise ValueError(f"saved_steps is {saved!r}")
+            raise ValueError(f"saved_steps is {spelt(saved)}")
         return Course(partial, saved)
 
 

@@ -13,6 +13,7 @@ from slackline.adapt.kshot import Adaptation, Adapting, adapt_by, suite_for
 from slackline.adapt.trained import with_training_returns
 from slackline.envs.api import Params
 from slackline.envs.host import HostEnv
+from slackline.errors import SlacklineError, spelt
 from slackline.subspace import Subspace
 from slackline.suites.own import another
 from slackline.suites.suite import Suite, Variation
@@ -81,4 +82,9 @@ def as_variation(suite: Suite, change: Change) -> Variation:
         return another(change)
     if isinstance(change, Variation):
         return change
+    if not callable(change):
+        raise SlacklineError(
+            f"variation is {spelt(change)}; it must be the name of one, an environment, or a "
+            "function that changes the environment's parameters"
+        )
     return Variation("Custom", "a change of yours", change)

@@ -15,7 +15,7 @@ from slackline.analyses.classifier import Classifier
 from slackline.analyses.shots import Shots
 from slackline.analyses.strips import Strips
 from slackline.analyses.walks import WalksOfPolicies
-from slackline.errors import SlacklineError, unknown
+from slackline.errors import SlacklineError, require_name
 from slackline.io.decode import check
 
 ANALYSES: dict[str, type[Analysis]] = {
@@ -35,8 +35,7 @@ ANALYSES: dict[str, type[Analysis]] = {
 
 
 def kind_named(name: str) -> type[Analysis]:
-    if name not in ANALYSES:
-        raise unknown("analysis", name, ANALYSES)
+    require_name("analysis", name, ANALYSES)
     return ANALYSES[name]
 
 

@@ -20,7 +20,7 @@ from slackline.envs.gymnasium import (
 )
 from slackline.envs.host import HostEnv, HostParams, Pool, Stepped
 from slackline.envs.procgen import load_procgen
-from slackline.errors import needed
+from slackline.errors import SlacklineError, needed, spelt
 from slackline.settings import query
 
 
@@ -101,6 +101,8 @@ def spaces_of(pool: Any) -> tuple[Any, Any]:
 
 def envpool(env_id: str, **options: Any) -> EnvPoolEnv:
     """An environment of EnvPool's by its id; `options` are those of `envpool.make`."""
+    if not isinstance(env_id, str):
+        raise SlacklineError(f"environment is {spelt(env_id)}; it must be an id of EnvPool's")
     name = f"envpool:{env_id}{query(options)}"
     seen, done = made(name, lambda: make(env_id, [0], options), spaces_of)
     return EnvPoolEnv(

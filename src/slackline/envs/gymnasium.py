@@ -28,7 +28,7 @@ from slackline.envs.host import (
     Told,
     Watch,
 )
-from slackline.errors import SlacklineError, in_one_line, needed, require_count
+from slackline.errors import SlacklineError, in_one_line, needed, require_count, spelt
 from slackline.settings import query
 
 T = TypeVar("T")
@@ -234,12 +234,13 @@ def gymnasium(
     process of its own.
     """
     if isinstance(workers, str) and workers not in ("sync", "async"):
-        raise SlacklineError(f"workers is {workers!r}; it must be sync, async or a number")
+        raise SlacklineError(f"workers is {spelt(workers)}; it must be sync, async or a number")
     if not isinstance(workers, str):
         require_count("workers", workers, high=MOST_WORKERS)
     if not isinstance(env, str) and not callable(env):
         raise SlacklineError(
-            f"environment is {env!r}; it must be an id of Gymnasium's or a function that makes one"
+            f"environment is {spelt(env)}; it must be an id of Gymnasium's or a function that "
+            "makes one"
         )
     if isinstance(env, str):
         title, make = f"gym:{env}", maker(env)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from slackline.envs.api import action_to_json
-from slackline.errors import SlacklineError, imported
+from slackline.errors import SlacklineError, imported, spelt
 from slackline.io.files import as_path, write_output
 from slackline.networks.impala import Network
 from slackline.subspace import Subspace
@@ -69,8 +69,8 @@ def export(
     """
     path = as_path(path)
     kind = _kind(path) if to is None else to
-    if kind not in KINDS:
-        raise SlacklineError(f"to is {to!r}; it must be {' or '.join(KINDS)}")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise SlacklineError(f"to is {spelt(to)}; it must be {' or '.join(KINDS)}")
     write: Callable[[Exported], bytes] = imported(f"slackline.export.{kind}").written
     exported = Exported(subspace, _chosen(subspace, z, as_line), path.stem)
     return write_output(path, write(exported))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import MISSING, field, fields, replace
 from typing import Any, TypeVar
 
-from slackline.errors import SlacklineError, require_count, require_number
+from slackline.errors import SlacklineError, require_count, require_number, spelt
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ def counts(
 
     def rule(name: str, value: Any) -> None:
         if not isinstance(value, tuple):
-            raise SlacklineError(f"{name} is {value!r}; it must be a list of widths")
+            raise SlacklineError(f"{name} is {spelt(value)}; it must be a list of widths")
         layers = f"number of layers in {name}"
         require_count(layers, len(value), low=shortest, high=longest)
         for each in value:
@@ -66,7 +66,7 @@ def several(default: Any = MISSING, *, one: str, low: int, high: int, longest: i
 
     def rule(name: str, value: Any) -> None:
         if not isinstance(value, tuple):
-            raise SlacklineError(f"{name} is {value!r}; it must be a list of whole numbers")
+            raise SlacklineError(f"{name} is {spelt(value)}; it must be a list of whole numbers")
         require_count(f"number of {name}", len(value), high=longest)
         for each in value:
             require_count(one, each, low=low, high=high)
@@ -92,7 +92,7 @@ def part(read: Callable[[Any], Any]) -> Any:
 def _of_type(default: Any, kind: type, described: str) -> Any:
     def rule(name: str, value: Any) -> None:
         if not isinstance(value, kind) and value is not default:
-            raise SlacklineError(f"{name} is {value!r}; it must be {described}")
+            raise SlacklineError(f"{name} is {spelt(value)}; it must be {described}")
 
     return _field(default, rule)
 
@@ -102,7 +102,7 @@ def flag(default: bool) -> Any:
 
     def rule(name: str, value: Any) -> None:
         if not isinstance(value, bool):
-            raise SlacklineError(f"{name} is {value!r}; it must be true or false")
+            raise SlacklineError(f"{name} is {spelt(value)}; it must be true or false")
 
     return _field(default, rule)
 
@@ -113,7 +113,7 @@ def one_of(default: str, choices: Callable[[], Iterable[str]]) -> Any:
     def rule(name: str, value: Any) -> None:
         known = list(choices())
         if not isinstance(value, str) or value not in known:
-            raise SlacklineError(f"{name} is {value!r}; it must be {' or '.join(known)}")
+            raise SlacklineError(f"{name} is {spelt(value)}; it must be {' or '.join(known)}")
 
     return _field(default, rule)
 
@@ -158,5 +158,5 @@ def _decoded(name: str, value: Any, read: Callable[[Any], Any] | None) -> Any:
     if read is None:
         return tuple(value) if isinstance(value, list) else value
     if not isinstance(value, Mapping):
-        raise SlacklineError(f"{name} is {value!r}; it must be a table of names and values")
+        raise SlacklineError(f"{name} is {spelt(value)}; it must be a table of names and values")
     return read(value)

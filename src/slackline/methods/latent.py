@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from slackline.arrays import jax, jnp, namespace
-from slackline.errors import SlacklineError
+from slackline.errors import SlacklineError, spelt
 from slackline.io.decode import check, count, number, one_of
 from slackline.methods.draws import uniform
 from slackline.types import Array
@@ -77,7 +77,7 @@ class Latent(abc.ABC):
             array = self.shorthand(None if z is None else float(array))
         fits = array is not None and array.shape == (self.size,) and np.isfinite(array).all()
         if array is None or not fits or not self.contains(array):
-            raise SlacklineError(f"z is {z!r}; it must be {self.describe}")
+            raise SlacklineError(f"z is {spelt(z)}; it must be {self.describe}")
         return np.asarray(array, np.float32)
 
 

@@ -66,7 +66,7 @@ def pretrained() -> dict[str, Pretrained]:
 
 
 def is_pretrained(path: str | Path) -> bool:
-    return str(path).startswith(PREFIX)
+    return isinstance(path, str | Path) and str(path).startswith(PREFIX)
 
 
 def located(path: str | Path) -> Path:

@@ -23,7 +23,7 @@ import numpy as np
 
 from slackline.arrays import tree_map
 from slackline.envs.api import Continuous, Discrete, action_from_json, action_to_json
-from slackline.errors import SlacklineError
+from slackline.errors import SlacklineError, spelt
 from slackline.io.files import check_format
 from slackline.io.tensors import read_tensors, write_tensors
 from slackline.methods.catalogue import method
@@ -151,7 +151,7 @@ def load_subspaces(path: Path) -> list[Subspace]:
         suite, seeds = str(header["suite"]), [int(seed) for seed in header["seeds"]]
         spec, picture = header.get("spec"), _picture(header.get("picture"))
         if not isinstance(spec, dict | None):
-            raise ValueError(f"spec is {spec!r}")
+            raise ValueError(f"spec is {spelt(spec)}")
         training = _training(header.get("training"), len(seeds), found.latent.size)
         networks = _networks(_Tensors(path, tensors), picture, header.get("layer_norm", False))
         if picture is None:
@@ -174,7 +174,7 @@ def load_subspaces(path: Path) -> list[Subspace]:
 def _networks(tensors: _Tensors, picture: Any, normed: Any) -> dict[str, Any]:
     """The networks of all seeds, stacked as they are in the file."""
     if not isinstance(normed, bool) or (picture and normed):
-        raise ValueError(f"layer_norm is {normed!r}")
+        raise ValueError(f"layer_norm is {spelt(normed)}")
     if picture:
         networks: dict[str, Any] = {"policy": _impala(tensors), "critic": ()}
     else:

@@ -15,7 +15,7 @@ import numpy as np
 
 from slackline.arrays import tree_map
 from slackline.envs.api import Continuous, Discrete
-from slackline.errors import SlacklineError
+from slackline.errors import SlacklineError, spelt
 from slackline.networks.impala import Network
 from slackline.networks.mlp import EPSILON, MLP, NormedMLP
 
@@ -96,7 +96,7 @@ def as_numbers(observation: Any) -> np.ndarray:
             return np.asarray(observation, np.float32)
     except (AttributeError, TypeError, ValueError, OverflowError):
         pass
-    raise SlacklineError(f"observation is {observation!r}; it must be numbers")
+    raise SlacklineError(f"observation is {spelt(observation)}; it must be numbers")
 
 
 def show_action(action: Discrete | Continuous) -> str:

@@ -15,7 +15,7 @@ from slackline.envs.brax import BraxParams
 from slackline.envs.host import HostEnv
 from slackline.envs.impaired import MAX_LATENCY, ImpairedParams
 from slackline.envs.mjcf import PARTS, Factors
-from slackline.errors import SlacklineError, unknown
+from slackline.errors import SlacklineError, spelt, unknown
 from slackline.suites.suite import Suite, Variation
 
 Change = Callable[[Params], Params]
@@ -59,6 +59,8 @@ def knobs_of(suite: Suite, *, absolute: bool = False) -> dict[str, Knob]:
 def knob_named(suite: Suite, name: str, *, absolute: bool = False) -> Knob:
     """The suite's knob called `name`; for an environment of the user's, the option of that name."""
     known = knobs_of(suite, absolute=absolute)
+    if not isinstance(name, str):
+        raise SlacklineError(f"change is {spelt(name)}; it must be a name")
     if name in known:
         return known[name]
     if isinstance(suite.env, HostEnv) and not known:

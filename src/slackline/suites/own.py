@@ -92,5 +92,7 @@ def another(env: HostEnv, name: str | None = None) -> Variation:
 def insist_on_names(variations: list[str]) -> None:
     """Refuse variations that scores could not tell apart."""
     for name in variations:
+        if not name.strip():
+            raise SlacklineError(f"a variation is called {name!r}; it needs a name")
         if variations.count(name) > 1 or name == "Train":
             raise SlacklineError(f"the name {name!r} is taken by another variation")

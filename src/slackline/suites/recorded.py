@@ -16,7 +16,7 @@ from typing import Any
 
 from slackline.envs.api import Continuous, Discrete, Spaces, action_from_json, action_to_json
 from slackline.envs.host import HostEnv, RecordedEnv
-from slackline.errors import NotNamed, SlacklineError, require_count
+from slackline.errors import NotNamed, SlacklineError, require_count, spelt
 from slackline.io.decode import decode
 from slackline.learn.hyper import hyper_from_json
 from slackline.subspace import Subspace
@@ -54,9 +54,13 @@ def spec_of(suite: Suite) -> Spec | None:
         "note": suite.note,
     }
     try:
-        return json.loads(json.dumps(spec, allow_nan=False))
-    except (TypeError, ValueError) as error:
+        plain = json.loads(json.dumps(spec, allow_nan=False))
+        _recorded(suite.name, plain, suite.name)  # what is written has to be readable again
+    except (LookupError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise SlacklineError(f"{suite.name}: cannot be kept as plain data ({error})") from None
+    except SlacklineError as error:
+        raise SlacklineError(f"{suite.name}: cannot be kept in a file ({error})") from None
+    return plain
 
 
 def _is_builtin(suite: Suite) -> bool:
@@ -181,7 +185,7 @@ def _refuses(refused: NotNamed) -> Callable[[Any], Any]:
 def _text(value: Any) -> str:
     """A line of text; what a file says is printed, so it must hold no control characters."""
     if not isinstance(value, str) or not value.isprintable():
-        raise SlacklineError(f"{value!r} is not a line of text")
+        raise SlacklineError(f"{spelt(value)} is not a line of text")
     return value
 
 

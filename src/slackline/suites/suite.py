@@ -15,7 +15,7 @@ import numpy as np
 
 from slackline.envs.api import Env, Params, Spaces
 from slackline.envs.host import HostEnv
-from slackline.errors import SlacklineError, require_name
+from slackline.errors import SlacklineError, in_one_line, require_name
 from slackline.io.decode import count
 from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import recommended
@@ -176,5 +176,16 @@ def _params_of_own(suite: Suite, name: str) -> Params:
 
 def _params_of(suite: Suite, variation: Variation) -> Params:
     """As NumPy arrays, of the types that JAX would give them."""
-    params = variation.apply(suite.env.default_params())
-    return jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), params)
+    standard = suite.env.default_params()
+    try:
+        params = variation.apply(standard)
+        found = jax.tree.map(lambda leaf: np.asarray(jnp.asarray(leaf)), params)
+    except (TypeError, ValueError, OverflowError) as error:
+        said = f"{type(error).__name__}: {in_one_line(error)}"
+        raise SlacklineError(f"{variation.name}: cannot be applied ({said})") from error
+    if [*map(np.shape, jax.tree.leaves(found))] != [*map(np.shape, jax.tree.leaves(standard))]:
+        raise SlacklineError(
+            f"{variation.name}: must return the environment's parameters, with other numbers in "
+            "them and nothing else changed"
+        )
+    return found

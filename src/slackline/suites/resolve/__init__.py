@@ -14,7 +14,7 @@ from typing import Any
 
 from slackline.envs.gymnasium import gymnasium
 from slackline.envs.host import HostEnv
-from slackline.errors import SlacklineError
+from slackline.errors import SlacklineError, spelt
 from slackline.suites import NAMES, builtin, is_own
 from slackline.suites.own import suite_of
 from slackline.suites.resolve.again import named_again
@@ -32,7 +32,7 @@ def suite(name: str) -> Suite:
     """The suite called `name`, or that of a suite file (robot.toml) or of an environment of the
     user's own (see words.py), whose code is imported and called."""
     if not isinstance(name, str):
-        raise SlacklineError(f"suite is {name!r}; it must be the name of one")
+        raise SlacklineError(f"suite is {spelt(name)}; it must be the name of one")
     if name.endswith(".toml"):
         return suite_file(Path(name))
     if is_own(name):
@@ -43,7 +43,7 @@ def suite(name: str) -> Suite:
         word = word_for_id(name)
         if word is None:
             raise
-        raise SlacklineError(f"unknown suite {name!r}; did you mean {word}?") from None
+        raise SlacklineError(f"unknown suite {spelt(name)}; did you mean {word}?") from None
 
 
 def as_suite(task: Task) -> Suite:

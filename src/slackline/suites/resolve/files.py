@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -24,6 +25,8 @@ from slackline.suites.resolve.words import environment, written
 from slackline.suites.suite import Protocol, Suite, Variation
 
 T = TypeVar("T")
+
+MAX_BYTES = 2**20
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,7 @@ class _File:
 
 def suite_file(path: Path) -> Suite:
     """A suite written by hand; see docs/your-environment.md."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SlacklineError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SlacklineError(f"{path}: is not a TOML file ({error})") from None
+    values = _values(path)
     file = _File(path, values)
     counts = {f.name for f in fields(Protocol)}
     file.only(
@@ -94,6 +92,22 @@ def suite_file(path: Path) -> Suite:
         hyper=_hyper(file, suite.hyper),
         protocol=file.decoded(Protocol, given, PROTOCOL),
     )
+
+
+def _values(path: Path) -> dict[str, Any]:
+    """What a file says. It may be a link, since the user names it, but nothing that never ends."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise SlacklineError(f"{path}: is not an ordinary file")
+        if status.st_size > MAX_BYTES:
+            size = f"{status.st_size:,} bytes; a suite file must have at most {MAX_BYTES:,}"
+            raise SlacklineError(f"{path}: has {size}")
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise SlacklineError(f"{path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError) as error:  # no TOML, or numbers or nesting without end
+        raise SlacklineError(f"{path}: is not a TOML file ({error})") from None
 
 
 def _variation(file: _File, table: Any) -> Variation:

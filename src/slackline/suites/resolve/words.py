@@ -21,8 +21,8 @@ from slackline.envs.advice import advice
 from slackline.envs.envpool import envpool, envpool_ids
 from slackline.envs.gymnasium import describe, gymnasium, gymnasium_ids
 from slackline.envs.host import HostEnv, users_output
-from slackline.errors import SlacklineError, in_one_line
-from slackline.settings import assignment, query
+from slackline.errors import SlacklineError, in_one_line, spelt
+from slackline.settings import assignment, insist_on_shallow, query
 
 
 def environment(spec: str, options: Mapping[str, Any] | None = None) -> HostEnv:
@@ -40,12 +40,13 @@ def parsed(spec: str) -> tuple[str, dict[str, Any]]:
 
 def written(whose: str, options: Mapping[str, Any]) -> str:
     """Options as JSON, which is how they are kept."""
+    insist_on_shallow(options, whose)
     try:
         return json.dumps(options, allow_nan=False)
     except (TypeError, ValueError):
         raise SlacklineError(
-            f"{whose}: options are {options!r}; they must be finite numbers, words, true, false, "
-            "or lists and tables of them"
+            f"{whose}: options are {spelt(options)}; they must be finite numbers, words, true, "
+            "false, or lists and tables of them"
         ) from None
 
 
