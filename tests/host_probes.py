@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -358,6 +359,20 @@ class Unruly(gym.Env):
 
     def close(self) -> None:
         self.misbehave("close")
+
+
+class Simulated(Unruly):
+    """Has a simulator, a process that it ends when it is closed and notes in a file."""
+
+    def __init__(self, place: str = "", fault: str = "", at: int = 3):
+        self.simulator = subprocess.Popen(["sleep", "300"])
+        with open("simulators", "a") as file:
+            file.write(f"{self.simulator.pid}\n")
+        super().__init__(place, fault, at)
+
+    def close(self) -> None:
+        self.simulator.kill()
+        self.simulator.wait()
 
 
 class Quiet(Unruly):

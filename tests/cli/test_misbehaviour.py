@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from commands import refused
-from host_probes import FAULTS, Quiet, Unruly, pool_of
+from host_probes import FAULTS, Quiet, Simulated, Unruly, pool_of
 
 import slackline as sl
 from slackline import cli
@@ -217,7 +217,8 @@ def alive(pid: int) -> bool:
 
 def run(*words: str, cwd: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """A command as a user gives it, in a process of its own."""
-    quick = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "PYTHONPATH": str(TESTS)}
+    path = os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH")]))
+    quick = {"XLA_FLAGS": "--xla_backend_optimization_level=0", "PYTHONPATH": path}
     return subprocess.run(
         [sys.executable, "-m", "slackline.cli", *words],
         cwd=cwd,
@@ -271,6 +272,43 @@ def test_what_takes_the_program_down_is_named(
     assert re.search(rf'^error: host_probes:Unruly\?place="reset"&fault="{fault}": ', done.stderr)
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def simulators(folder: Path) -> list[int]:
+    return list(map(int, (folder / "simulators").read_text().split()))
+
+
+def insist_that_none_is_left(pids: list[int]) -> None:
+    assert len(pids) >= 3, "one to read the spaces, two to train"
+    deadline = time.monotonic() + 20.0
+    while any(map(alive, pids)):
+        assert time.monotonic() < deadline, "there are orphans"
+        time.sleep(0.1)
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="asks /proc who is alive")
+@pytest.mark.parametrize("fault", ["hangs", "raises", "crashes", "holds"])
+def test_no_simulator_outlives_a_command(fault: str, tmp_path: Path) -> None:
+    word = named(place="step", fault=fault).replace("Unruly", "Simulated")
+    done = run("train", word, *TINY, cwd=tmp_path)
+    assert done.returncode != 0
+    insist_that_none_is_left(simulators(tmp_path))
+
+
+@pytest.mark.skipif(not Path("/proc").exists(), reason="asks /proc who is alive")
+def test_no_simulator_of_what_hangs_is_left_in_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of others in the same process are left alone."""
+    monkeypatch.chdir(tmp_path)
+    other = subprocess.Popen(["sleep", "300"])
+    pool = pool_of(sl.gymnasium(Simulated, place="step", fault="hangs"), num=2)
+    with pytest.raises(EnvironmentFailed, match=r"took longer than 1\.5 s"):
+        play(pool, 3)
+    insist_that_none_is_left(simulators(tmp_path))
+    assert other.poll() is None
+    other.kill()
+    other.wait()
 
 
 @pytest.mark.parametrize("place", ["reset", "step"])

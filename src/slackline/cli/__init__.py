@@ -68,6 +68,7 @@ def main(argv: list[str] | None = None) -> None:
     if code > 128:  # stopped: whoever asked for it waits
         leave(flushed(code))
     if users_code.ran():
+        users_code.end_what_hangs()
         users_code.end_soon(code)
     sys.exit(code)
 
@@ -123,7 +124,7 @@ def run(argv: list[str], *, alone: bool = False) -> int:
     except BrokenPipeError:  # the reader (head, less) has seen enough
         return CLOSED_PIPE
     except OSError as error:
-        return complain(f"error: {error.filename or 'a file'}: {error.strerror or error}", 2)
+        return complain(f"error: {error.filename or 'output'}: {error.strerror or error}", 2)
     return 0
 
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from slackline.io.lock import release_all
+from slackline.io.processes import descendants, end
 from slackline.io.signals import stop_signals
 
 ANSWER_SECONDS = 0.6
@@ -121,24 +122,4 @@ def end_descendants() -> None:
     environments may have some, as simulators."""
     for child in multiprocessing.active_children():
         child.kill()
-    children = _children()
-    found, todo = [], [os.getpid()]
-    while todo:
-        new = children.get(todo.pop(), [])
-        found += new
-        todo += new
-    for pid in found:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-
-
-def _children() -> dict[int, list[int]]:
-    """By process: those that it started; empty where there is no /proc."""
-    found: dict[int, list[int]] = {}
-    with contextlib.suppress(OSError):
-        for name in filter(str.isdecimal, os.listdir("/proc")):
-            with contextlib.suppress(OSError, IndexError, ValueError):
-                with open(f"/proc/{name}/stat") as file:
-                    parent = int(file.read().rpartition(")")[2].split()[1])
-                found.setdefault(parent, []).append(int(name))
-    return found
+    end(descendants())

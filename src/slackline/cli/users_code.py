@@ -44,6 +44,17 @@ def ran() -> bool:
     return host is not None and host.Worker.started > 0
 
 
+def end_what_hangs() -> None:
+    """End the processes of an environment that was given up, such as its simulator."""
+    from slackline.cli.signals import end_descendants
+    from slackline.envs.host import Worker
+    from slackline.envs.sentinel import dismiss_sentinel
+
+    if Worker.any_hung:
+        dismiss_sentinel()
+        end_descendants()
+
+
 def end_soon(code: int) -> None:
     """End the process in a few seconds, if threads of the user's keep it from ending itself."""
     from slackline.cli.signals import leave

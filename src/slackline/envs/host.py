@@ -30,6 +30,7 @@ from slackline.envs.camera import Camera
 from slackline.envs.sentinel import ROOM, sentinel
 from slackline.envs.view import View
 from slackline.errors import NotNamed, SlacklineError, in_one_line, require_number
+from slackline.io.processes import Process, descendants, end
 
 T = TypeVar("T")
 TIMEOUT = 60.0
@@ -51,6 +52,9 @@ def time_out() -> float:
     require_number("SLACKLINE_TIMEOUT", seconds, above=0.0, high=1e6)
     return seconds
 
+
+BEGINNING = ("being made", "a reset")
+"""When environments start what they need, such as a simulator."""
 
 LOG = logging.getLogger("slackline")
 
@@ -377,6 +381,8 @@ class Watch:
         self._others = set(multiprocessing.active_children())
         self._started: list[Any] = []
         """Processes of the environments."""
+        self._simulators: set[Process] = set()
+        """Whatever else was started while they were made or first reset."""
         self._when = ""
         """What work that was handed over is in; "" while it is not in the environment."""
         self._worker, self._sentinel = Worker(name), sentinel()
@@ -385,18 +391,25 @@ class Watch:
         """What `work` returns; `when` is what the environment was in, to be read after its name. It
         may take `allowance` times as long as a step may."""
         self._note(f"{self.name[:500]}: {when}")
+        before = descendants() if when in BEGINNING else None
         try:
             if self._worker.is_here:
                 return self._at_once(when, work)
             return self._worker.do(work, self._timeout * allowance)
         except TimeoutError:
+            self._note_simulators(before)
             raise self._given_up(when, self._timeout * allowance) from None
         except WorkFailed as failed:
             named = self._named(when, failed.error)
             # An error that was named already must not become its own cause: that is a cycle.
             raise named from None if named is failed.error else failed.error
         finally:
+            self._note_simulators(before)
             self._note("")
+
+    def _note_simulators(self, before: set[Process] | None) -> None:
+        if before is not None:
+            self._simulators |= descendants() - before
 
     def hand_over(self, work: Callable[[], Any]) -> Any:
         """What `work` returns, which has several calls to make and makes them on the thread."""
@@ -480,7 +493,8 @@ class Watch:
         return ""
 
     def _end_processes(self) -> None:
-        """A process that hangs does not hear that it should end."""
+        """A process that hangs does not hear that it should end, nor does one that it started."""
+        end(self._simulators)
         for child in self._processes():
             child.kill()
             child.join(timeout=1.0)
@@ -523,6 +537,8 @@ class Worker:
     """Whether print() of its work goes there: of a command the output is somebody's input."""
     started: ClassVar[int] = 0
     """How many there have been; code of a user's has run if any."""
+    any_hung: ClassVar[bool] = False
+    """Whether one was given up."""
 
     def __init__(self, name: str):
         self._todo: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
@@ -561,6 +577,7 @@ class Worker:
             job.abandoned = True
             raise
         if self.hung:
+            Worker.any_hung = True
             raise TimeoutError
         if job.error is not None:
             raise WorkFailed(job.error)

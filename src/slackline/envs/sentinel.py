@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import mmap
 import os
+import secrets
 import select
 import signal
 import subprocess
@@ -24,6 +25,11 @@ GLANCE = 1.0
 GRACE = 15.0
 """Most seconds beyond the environment's own, for a machine that is busy."""
 GOODBYE = b"q"
+STARTED_BY = "SLACKLINE_STARTED_BY"
+"""The variable by which processes that a command started are known when it is gone: then they
+are nobody's children any more."""
+HELPER = b"from multiprocessing.resource_tracker"
+"""What Python starts to tidy up behind a process that died; it ends by itself."""
 
 
 class Sentinel:
@@ -36,7 +42,8 @@ class Sentinel:
         self._board = mmap.mmap(file.fileno(), ROOM)
         reader, self._writer = os.pipe()
         held = timeout + min(GRACE, 2.0 * timeout)
-        words = map(str, (os.getpid(), reader, file.fileno(), held, hint))
+        token = secrets.token_hex(8)
+        words = map(str, (os.getpid(), reader, file.fileno(), held, hint, token))
         self._process: Any = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, *words],
             stdin=subprocess.DEVNULL,
@@ -45,6 +52,7 @@ class Sentinel:
         )
         os.close(reader)
         file.close()
+        os.environ[STARTED_BY] = token  # for those that are started from now on
         threading.Thread(target=self._beat, name="slackline heartbeat", daemon=True).start()
 
     def note(self, what: bytes) -> None:
@@ -87,7 +95,7 @@ def dismiss_sentinel() -> None:
         _current.dismiss()
 
 
-def main(pid: int, reader: int, board: int, seconds: float, hint: str) -> None:
+def main(pid: int, reader: int, board: int, seconds: float, hint: str, token: str) -> None:
     """Wait until the process `pid` says goodbye, dies, or is held too long."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
@@ -99,11 +107,13 @@ def main(pid: int, reader: int, board: int, seconds: float, hint: str) -> None:
             return
         if os.getppid() != pid or (ready and not heard):
             died(at, hint)
+            end_started(token)
             return
         missed = 0.0 if heard or stopped(pid) else missed + GLANCE
         if missed > seconds and (where := said(at)):
             tell(f"{where} holds the whole program for longer than {seconds:g} s; it was ended")
             os.kill(pid, signal.SIGKILL)
+            end_started(token)
             return
 
 
@@ -113,6 +123,18 @@ def died(at: mmap.mmap, hint: str) -> None:
             f"{where} ended the whole program: its code or a library that it uses crashed, or "
             f"somebody killed it (out of memory?){hint}"
         )
+
+
+def end_started(token: str) -> None:
+    """End what the command, which is dead, had started: simulators, say."""
+    for name in filter(str.isdecimal, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        with contextlib.suppress(OSError):
+            with open(f"/proc/{name}/environ", "rb") as file:
+                is_ours = f"{STARTED_BY}={token}".encode() in file.read().split(b"\0")
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                is_ours = is_ours and HELPER not in file.read()
+            if is_ours:
+                os.kill(int(name), signal.SIGKILL)
 
 
 def said(at: mmap.mmap) -> str:
@@ -135,4 +157,5 @@ def stopped(pid: int) -> bool:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]), sys.argv[5])
+    numbers = map(int, sys.argv[1:4])
+    main(*numbers, float(sys.argv[4]), *sys.argv[5:7])
