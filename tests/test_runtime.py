@@ -108,3 +108,28 @@ def test_devices_and_thresholds_of_the_environment_stay() -> None:
     flags = "--xla_force_host_platform_device_count=3"
     lines = OWN.replace('jax.config.update("jax_num_cpu_devices", 3)\n', "")
     assert told(lines, XLA_FLAGS=flags) == ["3", "mine"]
+
+
+HOMELESS = """
+import pathlib
+def home():
+    raise RuntimeError("Could not determine home directory.")
+pathlib.Path.home = home
+import jax
+from slackline.errors import SlacklineError
+from slackline.io.cache import cache_folder
+from slackline.runtime import set_up_jax
+set_up_jax()
+print(jax.config.jax_compilation_cache_dir)
+try:
+    cache_folder("models")
+except SlacklineError as error:
+    print(error)
+"""
+
+
+def test_without_a_home_nothing_outlives_the_process() -> None:
+    """As in a container that is run by a number that is nobody's."""
+    none, *words = told(HOMELESS, SLACKLINE_CACHE="", XDG_CACHE_HOME="")
+    assert none == "None"
+    assert " ".join(words).startswith("there is no home folder; SLACKLINE_CACHE names one")

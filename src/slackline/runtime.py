@@ -6,7 +6,7 @@ import contextlib
 import os
 from typing import Any
 
-from slackline.errors import require_count
+from slackline.errors import SlacklineError, require_count
 from slackline.io.cache import cache_folder
 
 OPTION = "xla_cpu_small_while_loop_byte_threshold"
@@ -56,7 +56,8 @@ def set_up_jax(devices: int | None = None) -> None:
         with contextlib.suppress(RuntimeError):
             config.update("jax_num_cpu_devices", devices or available)
     if config.jax_compilation_cache_dir is None:
-        config.update("jax_compilation_cache_dir", str(cache_folder("xla")))
+        with contextlib.suppress(SlacklineError):  # no home: nothing outlives the process
+            config.update("jax_compilation_cache_dir", str(cache_folder("xla")))
         for setting, ours in SMALL_PROGRAMS.items():
             if setting.upper() not in os.environ:
                 config.update(setting, ours)

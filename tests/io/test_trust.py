@@ -127,6 +127,8 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(SlacklineError, match="cannot be written"):
         files.write_output(path, b"new")
+    with pytest.raises(OSError, match=r"No space left on device: '.*/a'"):
+        files.write_atomic(path, b"new")
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
     assert path.read_bytes() == b"old"
 

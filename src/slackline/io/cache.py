@@ -11,8 +11,15 @@ from slackline.errors import SlacklineError
 
 def cache_folder(kind: str) -> Path:
     """The folder of one kind of thing (compiled programs, models); SLACKLINE_CACHE moves them."""
-    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(os.environ.get("SLACKLINE_CACHE") or Path(base) / "slackline") / kind
+    if ours := os.environ.get("SLACKLINE_CACHE"):
+        return Path(ours) / kind
+    try:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    except RuntimeError:  # as in a container, whose user may have neither a name nor a home
+        raise SlacklineError(
+            "there is no home folder; SLACKLINE_CACHE names one for what can be made again"
+        ) from None
+    return Path(base) / "slackline" / kind
 
 
 def keep(path: Path, content: bytes) -> None:

@@ -15,6 +15,7 @@ import os
 import re
 import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,7 @@ def _replace(path: Path, content: bytes, *, flush: bool) -> None:
     remove(path.with_name(path.name + TEMPORARY))  # how earlier versions called theirs
     temporary, descriptor = _claimed_temporary(path)
     try:
-        with open(descriptor, "wb") as file:
+        with _named(path), open(descriptor, "wb") as file:
             file.write(content)
             if flush:
                 file.flush()
@@ -74,6 +75,16 @@ def _replace(path: Path, content: bytes, *, flush: bool) -> None:
         raise
     if flush:
         flush_folder(path.parent)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Say which file it was that the disk had no room for; the system does not."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = os.fspath(path)
+        raise
 
 
 def _claimed_temporary(path: Path) -> tuple[Path, int]:
@@ -91,7 +102,7 @@ def append(path: Path, content: bytes) -> None:
     """Add to the end of a file, beginning it if need be."""
     insist_on_own_file(path)
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | UNFOLLOWED, 0o666)
-    with open(descriptor, "ab") as file:
+    with _named(path), open(descriptor, "ab") as file:
         insist_on_regular(path, os.fstat(descriptor))
         file.write(content)
 
