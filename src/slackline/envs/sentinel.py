@@ -157,5 +157,5 @@ def stopped(pid: int) -> bool:
 
 
 if __name__ == "__main__":
-    numbers = map(int, sys.argv[1:4])
-    main(*numbers, float(sys.argv[4]), *sys.argv[5:7])
+    pid, reader, board = map(int, sys.argv[1:4])
+    main(pid, reader, board, float(sys.argv[4]), sys.argv[5], sys.argv[6])
