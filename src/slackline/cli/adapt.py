@@ -83,7 +83,8 @@ class Adapt:
     """single: try the policy and K − 1 copies of it with Gaussian noise on the weights, this large
     beside each tensor's root mean square (0.1, say): what trying K policies gains by itself."""
     open: Switch = False
-    """single: make a line of vigour of the policy first, from cautious to bold, and adapt that."""
+    """single: make a subspace of the policy first (where actions are continuous a line of vigour,
+    from cautious to bold, else reweighted sensors), and adapt that."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """With --open or --perturb: the run folder to keep what is made, and its scores, in."""
     devices: Devices = None
