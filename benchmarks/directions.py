@@ -90,8 +90,8 @@ DISCRETE: Kinds = {
         for low, high in ((0.05, 0.5), (0.1, 0.5), (0.1, 1.0))
     },
     **{
-        f"each sensor's weights × N(1, {size:g})": lambda p, _, draw, size=size: (
-            sensors(p, size, draw)
+        f"each sensor's weights × N(1, {size:g})": lambda p, _, draw, size=size: sensors(
+            p, size, draw
         )
         for size in (0.3, 0.5, 0.8)
     },
