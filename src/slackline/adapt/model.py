@@ -19,8 +19,8 @@ import numpy as np
 
 from slackline.adapt.adapter import Choice, State, Tried, tried
 
-NUM_POINTS = 17
-"""z's of a line that are considered; six times as many where there are more anchors."""
+NUM_POINTS, WIDER = 17, 6
+"""z's of a line that are considered, and how many times as many elsewhere (`Latent.cover`)."""
 MOST_SHOTS = 128
 """More different z's than the belief is meant to be computed for."""
 LENGTHS, SIZES, NOISES = (0.15, 0.4, 1.2), (0.03, 0.1, 0.3, 1.0), (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -98,9 +98,9 @@ def considered(state: State) -> np.ndarray:
     """The z's (P, size) to choose from: the default z first, then a cover of the space and all
     that was asked for."""
     latent = state.latent
-    cover = latent.nested(NUM_POINTS if latent.size <= 2 else 6 * NUM_POINTS)
+    cover = latent.cover(NUM_POINTS, wider=WIDER)
     every = np.concatenate([state.default[None], cover, state.asked])
-    if latent.size == 0:
+    if not latent.has_choice:
         return every[:1]
     return every[np.sort(np.unique(every, axis=0, return_index=True)[1])]
 

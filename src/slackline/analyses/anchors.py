@@ -10,7 +10,6 @@ import numpy as np
 
 from slackline.analyses.analysis import Analysis, Finding, Subject, colours, common_suite
 from slackline.analyses.playing import stage_of
-from slackline.analyses.shots import dense
 from slackline.errors import SlacklineError
 from slackline.io.decode import count
 from slackline.methods.auxiliary import CosinePenalty
@@ -90,7 +89,7 @@ class AnchorsApart(Analysis):
                 "nothing between"
             )
         steps, logged, from_penalty = log_of(subject)
-        zs = dense(subject.method.latent, self.points)
+        zs = subject.method.latent.grid(self.points)
         snapshots = [self.snapshot(subject, zs, *each) for each in kept(subject)]
         return Apart(subject, colour, final, steps, logged, from_penalty, zs, snapshots)
 
