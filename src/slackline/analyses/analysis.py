@@ -14,12 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from slackline.drawing.sheet import styled
+from slackline.drawing.sheet import NUM_COLOURS, styled
 from slackline.errors import SlacklineError
 from slackline.io.files import write_atomic, write_output
 from slackline.methods.method import Method
 from slackline.report.chart import Plate
-from slackline.report.charts import NUM_COLOURS, colour_index
+from slackline.report.charts import colour_index
 from slackline.report.figures import draw_plate
 from slackline.report.findings import SUFFIX, Kept, write_finding
 from slackline.report.table import Table, markdown
