@@ -477,10 +477,10 @@ def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
         ({"method": "lopp"}, "unknown method 'lopp'; did you mean lop"),
         ({"steps": 0}, "steps is 0"),
         ({"steps": 10**13}, "steps is"),
-        ({"beta": -1.0}, "beta is -1"),
-        ({"beta": float("nan")}, "beta is nan"),
+        ({"method": "lop", "beta": -1.0}, "beta is -1"),
+        ({"method": "lop", "beta": float("nan")}, "beta is nan"),
         ({"method": "lop", "penalty": "both"}, "penalty is 'both'"),
-        ({"gamma": 1}, "method 'fan' has no option 'gamma'"),
+        ({"method": "lop", "gamma": 1}, "method 'lop' has no option 'gamma'"),
         ({"method": "lc"}, "needs continuous actions"),
         ({"seed": -1}, "seed is -1"),
         ({"hyper": sl.Hyper(discount=1.5)}, "discount is 1.5"),
@@ -489,7 +489,7 @@ def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
         ({"hyper": {"discount": 0.9}}, "hyper is a dict"),
         ({"steps": "8M"}, "steps is '8M'"),
         ({"seed": 0.5}, "seed is 0.5"),
-        ({"beta": "x"}, "beta is 'x'"),
+        ({"method": "lop", "beta": "x"}, "beta is 'x'"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict, problem: str) -> None:
