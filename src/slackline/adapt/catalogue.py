@@ -12,6 +12,7 @@ from slackline.adapt.halving import Halving
 from slackline.adapt.nested import Nested
 from slackline.adapt.safe import Safe
 from slackline.errors import SlacklineError, require_count, require_name, require_number
+from slackline.shown import command
 
 if TYPE_CHECKING:
     from slackline.methods.latent import Latent
@@ -101,3 +102,9 @@ def adapter_named(name: str, **options: Any) -> Adapter:
             has = ", ".join(known) or "none"
             raise SlacklineError(f"adapter {name!r} has no option {option!r} (it has: {has})")
     return kind(**options)
+
+
+def adapt_command(folder: object, shots: int | None = None) -> str:
+    """The command to type that adapts a run by the paper's grid, with K shots or the protocol's."""
+    how = ("--adapter", PAPER) if shots is None else ("--shots", shots)
+    return command("adapt", folder, *how)

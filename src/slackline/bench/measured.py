@@ -108,7 +108,7 @@ def selection_returns(scores: pl.DataFrame, variations: Sequence[str]) -> np.nda
     if len(tried) != np.prod(shape):
         raise SlacklineError(
             f"{scores['method'][0]} on {scores['suite'][0]} at K = {scores['shots'][0]}: "
-            "selection episodes are missing from its scores; adapt it again: slackline adapt"
+            "selection episodes are missing from its scores; adapt it again: slackline adapt RUN"
         )
     place = pl.col("variation").replace_strict(list(variations), range(len(variations)))
     ordered = tried.sort("seed", place, "candidate", "episode")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from slackline.cli.train import naming, outcome
 from slackline.errors import CellsFailed, SlacklineError, require_count, require_number
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax
+from slackline.shown import command
 from slackline.suites import builtin
 from slackline.suites.resolve import suite as find_suite
 from slackline.suites.suite import Suite
@@ -212,7 +212,7 @@ class Bench:
                 "--score-episodes": how.score_episodes,
             }
             lines.append(["adapt", out, *flags(adapt), *naming(cell.suite)])
-        return " && ".join(shlex.join(["slackline", *words]) for words in lines)
+        return " && ".join(command(*words) for words in lines)
 
     def preset_of(self, cell: Cell) -> str:
         from slackline.bench.merged import nearest_preset

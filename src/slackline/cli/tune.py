@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ from slackline.cli.options import Count, Devices, parse_as
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError
 from slackline.runtime import set_up_jax
+from slackline.shown import command
 from slackline.store.run import folder_name
 from slackline.suites.resolve import suite as find_suite
 
@@ -58,7 +58,7 @@ class Tune:
             ranking = tune(task, grid, seeds=self.seeds, steps=steps, on_tick=on_tick)
         show(tuning_table(suite, ranking, seeds=self.seeds, steps=steps))
         save_choice(out, task, ranking, seeds=self.seeds, steps=steps)
-        print(f"next: {shlex.join(['slackline', 'train', self.suite, '--hyper', str(out)])}")
+        print(f"next: {command('train', self.suite, '--hyper', out)}")
 
 
 def parse_grid(words: tuple[str, ...]) -> dict[str, tuple[float, ...]]:
