@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import refused
 
 from slackline import cli
 from slackline.io.tensors import read_tensors
@@ -34,16 +35,6 @@ def slackline(*words: str, cwd: Path, **environment: str) -> subprocess.Complete
         check=False,
         timeout=300,
     )
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What the command says when it exits with 2; always one line and never a traceback."""
-    assert cli.run(list(words)) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("error: ")
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 @pytest.fixture(scope="module")

@@ -119,12 +119,11 @@ class Report:
         merged, left_out = load_merged(self.folders())
         rows = summary.summary_rows(merged, out.parent)
         table = summary.summary_table(rows, {each.suite.name: each.suite.digits for each in merged})
-        show(table)
-        for sentence in left_out:
-            print(f"left out: {sentence}")
+        written = [f"summary: {summary.write_summary(rows, out)}"]
         if self.markdown is not None:
-            print(f"table: {write_output(self.markdown, markdown(table))}")
-        print(f"summary: {summary.write_summary(rows, out)}")
+            written.insert(0, f"table: {write_output(self.markdown, markdown(table))}")
+        show(table)
+        print(*(f"left out: {sentence}" for sentence in left_out), *written, sep="\n")
 
 
 def chosen_results(paths: Sequence[Path], suites: Sequence[str] = ()) -> Results:
