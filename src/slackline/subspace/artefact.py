@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from slackline.arrays import jnp, tree_map
-from slackline.envs.api import Continuous, Discrete
+from slackline.envs.api import Continuous, Discrete, Spaces
 from slackline.errors import SlacklineError
 from slackline.io.files import as_path
 from slackline.methods.catalogue import BASELINE, VIGOUR, method
@@ -55,6 +55,11 @@ class Subspace:
             return self.picture
         assert isinstance(self.critic, MLP)
         return (self.critic.layers[0].weight.shape[-2] - self.method.member.latent.size,)
+
+    @property
+    def spaces(self) -> Spaces:
+        """What its policies see and do."""
+        return Spaces(self.observation_shape, self.action)
 
     @property
     def acting(self) -> Network:
