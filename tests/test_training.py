@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -468,6 +469,25 @@ def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
     np.testing.assert_allclose(
         chosen.outputs(np.ones(4)), lines[0].at([0, 1, 0]).outputs(np.ones(4))
     )
+
+
+def test_train_hands_all_its_arguments_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two signatures are written out, so that editors complete them; they must not drift."""
+    several = dict(inspect.signature(sl.train_seeds).parameters)
+    one = dict(inspect.signature(sl.train).parameters)
+    assert one.pop("seed").default == several.pop("first_seed").default
+    del several["seeds"]
+    assert one == several
+    given = {name: object() for name in one if name != "options"} | {"beta": object()}
+    handed_on: dict[str, Any] = {}
+
+    def train_seeds(suite: Any, method: Any, **others: Any) -> list[str]:
+        handed_on.update(suite=suite, method=method, **others)
+        return ["line"]
+
+    monkeypatch.setattr("slackline.api.train_seeds", train_seeds)
+    assert sl.train(**given, seed=7) == "line"  # type: ignore[arg-type]
+    assert handed_on == given | {"first_seed": 7, "seeds": 1}
 
 
 @pytest.mark.parametrize(

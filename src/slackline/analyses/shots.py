@@ -177,8 +177,8 @@ def random_zs(subspace: Subspace, num_draws: int, most: int) -> np.ndarray:
     latent, key = subspace.method.latent, jax.random.key(subspace.seed)
     if not latent.has_choice:
         return np.zeros((1, 1, 0), np.float32)
-    keys = [jax.random.fold_in(key, draw) for draw in range(num_draws)]
-    return np.stack([np.asarray(one_draw(latent, key, most), np.float32) for key in keys])
+    draws = (one_draw(latent, jax.random.fold_in(key, i), most) for i in range(num_draws))
+    return np.stack([np.asarray(draw, np.float32) for draw in draws])
 
 
 def one_draw(latent: Latent, key: jax.Array, most: int) -> Any:
