@@ -20,9 +20,9 @@ from slackline.cli.options import (
     number,
     one_of,
     optional,
-    parse_as,
 )
 from slackline.cli.own import changed_by_hand, suite_to_play
+from slackline.cli.parsing import parse_as
 from slackline.errors import SlacklineError
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax

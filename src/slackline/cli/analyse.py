@@ -12,8 +12,9 @@ import tyro
 
 from slackline.analyses.analysis import Analysis, Finding, Subject, insist_on_writable, plain
 from slackline.analyses.catalogue import ANALYSES, examine, kind_named
-from slackline.cli.options import Devices, Switch, first_word, parse_as
+from slackline.cli.options import Devices, Switch, first_word
 from slackline.cli.own import suite_to_play
+from slackline.cli.parsing import parse_as
 from slackline.drawing.sheet import styled
 from slackline.errors import SlacklineError
 from slackline.progress import waiting

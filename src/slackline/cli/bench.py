@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from slackline.cli.options import Count, Counts, Devices, MethodOptions, Numbers, Switch, parse_as
+from slackline.cli.options import Count, Counts, Devices, MethodOptions, Numbers, Switch
+from slackline.cli.parsing import parse_as
 from slackline.cli.report import publish
 from slackline.cli.train import naming, outcome
 from slackline.errors import CellsFailed, SlacklineError, require_count, require_number

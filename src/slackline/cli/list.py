@@ -6,7 +6,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slackline.cli.options import Switch, parse_as
+from slackline.cli.options import Switch
+from slackline.cli.parsing import parse_as
 
 
 @dataclass

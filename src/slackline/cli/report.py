@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from slackline.cli.options import Switch, parse_as
+from slackline.cli.options import Switch
+from slackline.cli.parsing import parse_as
 from slackline.errors import SlacklineError, unknown
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from slackline.analyses.analysis import Finding, Subject
 from slackline.analyses.catalogue import examine
 from slackline.analyses.sweep import Sweep as Severity
 from slackline.cli.analyse import Runs
-from slackline.cli.options import Count, Switch, count, number, optional, parse_as
+from slackline.cli.options import Count, Switch, count, number, optional
+from slackline.cli.parsing import parse_as
 
 
 @dataclass(kw_only=True)

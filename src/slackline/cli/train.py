@@ -15,9 +15,9 @@ from slackline.cli.options import (
     MethodOptions,
     Switch,
     first_word,
-    parse_as,
     take,
 )
+from slackline.cli.parsing import parse_as
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper

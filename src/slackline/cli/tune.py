@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from slackline.cli.options import Count, Devices, parse_as
+from slackline.cli.options import Count, Devices
+from slackline.cli.parsing import parse_as
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError
 from slackline.runtime import set_up_jax

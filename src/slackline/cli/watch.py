@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import tyro
 
-from slackline.cli.options import Devices, count, number, optional, parse_as
+from slackline.cli.options import Devices, count, number, optional
 from slackline.cli.own import changed_by_hand, suite_to_play
+from slackline.cli.parsing import parse_as
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.methods.latent import Latent
 from slackline.progress import STDERR, waiting
