@@ -161,7 +161,7 @@ def test_only_some_suites(store: Store, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_options_that_do_not_go_together(pair: Store, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(pair.path)
-    assert "it is of --table" in refused(capsys, "report", folder, "--format", "csv")
+    assert "it is an option of --table" in refused(capsys, "report", folder, "--format", "csv")
     words = (folder, "--table", "beta", "--markdown", "x.md")
     assert "leave --markdown out" in refused(capsys, "report", *words)
 

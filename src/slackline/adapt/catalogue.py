@@ -52,7 +52,7 @@ class Spending:
 
     @property
     def shots(self) -> int:
-        """What the score table files it under: K for the paper's grid, else the budget."""
+        """The score table's `shots`: K for the paper's grid, else the budget."""
         return self.adapter.shots if isinstance(self.adapter, Grid) else self.budget
 
 
@@ -66,8 +66,9 @@ def spending(
     stop_hopeless: float | None = None,
     **options: Any,
 ) -> Spending:
-    """The adapter that is meant. `shots` and `episodes` are the paper's: without a name they mean
-    its grid, whose budget is their product; what is left out of them is `usual`."""
+    """The adapter and the budget that these arguments stand for. `shots` and `episodes` are the
+    paper's: without a name they mean its grid, whose budget is their product; `usual` are their
+    defaults."""
     paper = budget is None or shots is not None or episodes is not None
     if name is None:
         name = PAPER if paper else WITH_BUDGET

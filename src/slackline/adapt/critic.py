@@ -46,7 +46,9 @@ def critic_of(line: Subspace) -> MLP:
     critic: Any = tree_map(np.asarray, line.critic)
     sees_z = line.method.member.latent.size == line.method.latent.size
     if not isinstance(critic, MLP) or not sees_z:
-        raise SlacklineError(f"{line.method.name}: has no critic that sees z, so it ranks none")
+        raise SlacklineError(
+            f"method {line.method.name!r} has no critic that sees z, so it cannot rank z's"
+        )
     if line.normaliser is None:
         return critic
     return tree_map(np.asarray, line.normaliser).folded_into(critic)

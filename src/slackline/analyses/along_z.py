@@ -27,7 +27,8 @@ from slackline.report.table import Column, Row, Table
 from slackline.suites.suite import TRAIN, Suite, Variation
 
 FIRST = 2 * MAX_CANDIDATES
-"""The number of the dense grid's first z: its episodes are none of an adaptation's."""
+"""The number of the dense grid's first z, larger than any of an adaptation's, so that its episodes
+differ from those."""
 
 
 class Along(NamedTuple):

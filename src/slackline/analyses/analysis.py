@@ -53,7 +53,7 @@ class Subject:
 
     @cached_property
     def subspaces(self) -> list[Subspace]:
-        """One a seed, at home on the suite's environment."""
+        """One for each seed, with the suite as its home."""
         if not self.run.subspace_file.exists():
             raise SlacklineError(
                 f"{self.run.path}: its policies were not kept (there is no "

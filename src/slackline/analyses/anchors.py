@@ -56,7 +56,7 @@ class Apart(NamedTuple):
 class AnchorsApart(Analysis):
     """Cosine and distance between the anchors, and the return along the subspace on the training
     environment, over the training: as far as the run kept them (`train --snapshots 10` keeps the
-    policies on the way)."""
+    policies at ten moments)."""
 
     name: ClassVar[str] = "anchors"
     summary: ClassVar[str] = "how far apart the anchors are, and the return between them"
@@ -69,7 +69,7 @@ class AnchorsApart(Analysis):
     def of(self, subjects: Sequence[Subject], variations: Sequence[str] = ()) -> Finding:
         if variations:
             raise SlacklineError(
-                "anchors are looked at on the training environment; leave --variation out"
+                "this analysis plays on the training environment alone; leave --variation out"
             )
         suite = common_suite(subjects)
         runs = [

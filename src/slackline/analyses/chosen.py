@@ -215,7 +215,7 @@ def heat_map(
 
 
 def note(found: Sequence[Choices]) -> str:
-    """What candidates are, where they are no seed's but each its own."""
+    """A remark for tables where every seed drew candidates of its own; else nothing."""
     names = ", ".join(each.subject.label for each in found if each.own)
     if not names:
         return ""

@@ -36,8 +36,8 @@ class Swept(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweep(Analysis):
-    """The return against severity: one number of the environment is turned from --from to --to, and
-    at each of --points values every run is adapted anew and scored on fresh episodes. Give it a
+    """The return against severity: one number of the environment is changed from --from to --to,
+    and at each of --points values every run is adapted anew and scored on fresh episodes. Give it a
     line and the single policy (two RUNs) to see where each breaks: where its mean falls below half
     of what the single policy (or else the first run) returns unchanged."""
 
@@ -45,7 +45,7 @@ class Sweep(Analysis):
     summary: ClassVar[str] = "return against how much is changed"
 
     change: str
-    """What to turn: a number of the suite's (gravity, friction, length, …; a wrong name lists
+    """What to change: a number of the suite's (gravity, friction, length, …; a wrong name lists
     them), or an option that your environment is made with."""
     start: float = number()
     """The first value."""

@@ -128,7 +128,7 @@ def bench_folder(out: Path) -> Iterator[None]:
 def run_cell(cell: Cell, on_tick: OnTick | None = None) -> None:
     """Train (or go on training) a cell, then adapt it; whatever is finished is skipped.
 
-    A worker that was left alone may still be saving its last stride there: it is waited for.
+    A worker whose command has ended may still be saving its last stride there: it is waited for.
     """
     run_training(
         cell.config, cell.path, suite=cell.suite, resume=True, on_tick=on_tick, wait=PATIENCE

@@ -1,6 +1,6 @@
 """The episodes of one method at one K as arrays, axes seed S, variation V, candidate K, episode M.
 
-The table of scores has a row for every episode; whoever compares methods wants these instead.
+The score table has a row for every episode; comparing methods is done on these arrays.
 """
 
 from __future__ import annotations

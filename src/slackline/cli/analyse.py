@@ -102,7 +102,8 @@ def publish(found: Finding, out: Path) -> None:
 @cache
 def command_of(kind: type[Analysis]) -> type[Analyse]:
     """The options of all kinds, and those of this one."""
-    own: Any = tyro.conf.OmitArgPrefixes[kind]
+    words = tyro.conf.arg(help="Options of this kind of analysis.")
+    own: Any = Annotated[tyro.conf.OmitArgPrefixes[kind], words]
 
     def examine_it(self: Any, subjects: list[Subject]) -> Finding:
         return examine(self.kind, subjects, self.variation)

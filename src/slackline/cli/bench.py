@@ -69,12 +69,12 @@ class Bench:
     """Which hyper-parameters to use; `slackline list` names the presets of each suite."""
     methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     scale: float = 1.0
-    """Multiply all steps and episodes by this: 0.01 tries a whole grid out."""
+    """Multiply all steps and episodes by this: 0.01 for a quick trial of a whole grid."""
     out: str = "runs/bench"
     """Folder to keep the runs and the page in, or its URL (s3://…, as fsspec has them)."""
     engine: str = "local"
     """What runs the cells: local (processes of this machine), ray (a Ray cluster) or inline (this
-    process, to look for mistakes in)."""
+    process, for debugging)."""
     address: str | None = None
     """--engine ray: HOST:PORT of the cluster's head, or auto. Default: this machine alone."""
     gpus: float = 0.0

@@ -12,7 +12,7 @@ from slackline.cli.parsing import parse_as
 
 @dataclass
 class List:
-    """What there is: suites with their variations, and methods with their options."""
+    """List the suites with their variations, and the methods with their options."""
 
     pretrained: Switch = False
     """The trained lines that come with the package instead: `sl.load("pretrained:NAME")`."""

@@ -31,7 +31,8 @@ class Tune:
     """What to tune for: a suite (`slackline list` names them), or an environment of your own, as
     gym:ID, envpool:ID, module:function or a suite file (.toml)."""
     grid: tuple[str, ...] = ("lr=3e-4,1e-3,3e-3", "entropy=1e-3,1e-2", "gae_lambda=0.7,0.95,1")
-    """Values to try, NAME=VALUE,VALUE,…; lr is both learning rates, other names are Hyper's."""
+    """Values to try, NAME=VALUE,VALUE,…; lr is both learning rates, other names are those of
+    --hyper.NAME (`slackline train --help`)."""
     seeds: int = 3
     """Seeds for each combination."""
     steps: Count = None

@@ -345,8 +345,8 @@ class RunFolder:
             yield
 
     def tidy(self) -> None:
-        """Remove what a killed writer left in a run where nothing is to be done any more. Not a
-        word if that cannot be: somebody may be writing, or nobody may."""
+        """Remove what a killed writer left in a run where nothing is to be done any more. Silent
+        where that is not possible: another process may be writing, or the folder be read-only."""
         names = [entry.name for entry in self.path.iterdir()]
         if any(map(_is_leftover, names)):
             with contextlib.suppress(SlacklineError, OSError), self.writing():

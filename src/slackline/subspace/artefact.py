@@ -43,8 +43,8 @@ class Subspace:
     spec: dict[str, Any] | None = field(default=None, compare=False)
     """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
     home: Any = field(default=None, compare=False)
-    """The `Suite` as an object, for whoever plays on it; None: as the name and the spec say. It is
-    not saved."""
+    """The `Suite` as an object, for playing; None: the one that name and spec describe. It is not
+    saved."""
     where: str | Path | None = field(default=None, compare=False)
     """The file or run folder it was loaded from, for messages about it."""
 
