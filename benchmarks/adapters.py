@@ -89,8 +89,8 @@ def sample(run: Path, out: Path, points: int, episodes: int, seeds: int, suite: 
 def dense(latent: Latent, points: int) -> np.ndarray:
     """About so many z's, evenly over the whole space: a lattice where there are three anchors or
     more."""
-    if latent.size <= 2 or not isinstance(latent, Simplex):
-        return latent.candidates(points)
+    if latent.is_line or not isinstance(latent, Simplex):
+        return latent.grid(points)
     parts = next(n for n in range(1, 100) if math.comb(n + latent.size - 1, n) >= points)
     bars = itertools.combinations(range(parts + latent.size - 1), latent.size - 1)
     edges = np.array([(-1, *bar, parts + latent.size - 1) for bar in bars])

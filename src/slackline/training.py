@@ -133,8 +133,8 @@ def _trained(training: _Training, folder: RunFolder) -> list[Subspace]:
 
 
 def knowing_their_returns(subspaces: list[Subspace], suite: Suite) -> list[Subspace]:
-    """With the training return along z, which adapters begin from. Environments outside JAX may be
-    slow, or robots: they take the steps that were asked for and no more."""
+    """With the training return along z, which adapters begin from. Not on environments outside JAX,
+    which may be slow, or robots: they take the steps that were asked for and no more."""
     return with_training_returns(subspaces, suite) if suite.env.in_jax else subspaces
 
 

@@ -56,6 +56,34 @@ def test_anchor_coefficients_sum_to_one(latent: Latent) -> None:
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("latent", SPACES, ids=repr)
+def test_a_cover_lies_in_the_space_and_repeats_nothing(latent: Latent) -> None:
+    for cover in (latent.cover(9), latent.grid(9)):
+        assert cover.shape == (len(np.unique(cover, axis=0)), latent.size)
+        assert all(latent.contains(z) for z in cover)
+    np.testing.assert_array_equal(latent.cover(9)[0], latent.nested(1)[0])
+    assert latent.has_choice == (len(latent.cover(9)) > 1)
+
+
+@pytest.mark.parametrize(
+    ("latent", "num_covering", "num_in_grid"),
+    [
+        (Point(), 1, 1),
+        (Simplex(2), 4, 4),
+        (Interval(), 4, 4),
+        (Bezier(5), 4, 4),
+        (Simplex(3), 8, 4),
+        (Members(3), 3, 3),
+        (Skills(7), 7, 7),
+        (Skills(10), 8, 10),
+    ],
+    ids=repr,
+)
+def test_how_many_cover_a_space(latent: Latent, num_covering: int, num_in_grid: int) -> None:
+    assert len(latent.cover(4, wider=2)) == num_covering
+    assert len(latent.grid(4)) == num_in_grid
+
+
 @pytest.mark.parametrize("num", [2, 3, 5])
 def test_simplex_is_sampled_flat(num: int) -> None:
     """Mean 1/N, variance (N−1)/(N²(N+1)), covariance −1/(N²(N+1)); z_1 follows Beta(1, N−1)."""

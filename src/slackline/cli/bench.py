@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -11,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from slackline.cli.options import Count, Counts, Devices, MethodOptions, Numbers, Switch, parse_as
+from slackline.cli.options import Count, Counts, Devices, MethodOptions, Numbers, Switch
+from slackline.cli.parsing import parse_as
 from slackline.cli.report import publish
 from slackline.cli.train import naming, outcome
 from slackline.errors import CellsFailed, SlacklineError, require_count, require_number
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax
+from slackline.shown import command
 from slackline.suites import builtin
 from slackline.suites.resolve import suite as find_suite
 from slackline.suites.suite import Suite
@@ -68,12 +69,12 @@ class Bench:
     """Which hyper-parameters to use; `slackline list` names the presets of each suite."""
     methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
     scale: float = 1.0
-    """Multiply all steps and episodes by this: 0.01 tries a whole grid out."""
+    """Multiply all steps and episodes by this: 0.01 for a quick trial of a whole grid."""
     out: str = "runs/bench"
     """Folder to keep the runs and the page in, or its URL (s3://…, as fsspec has them)."""
     engine: str = "local"
     """What runs the cells: local (processes of this machine), ray (a Ray cluster) or inline (this
-    process, to look for mistakes in)."""
+    process, for debugging)."""
     address: str | None = None
     """--engine ray: HOST:PORT of the cluster's head, or auto. Default: this machine alone."""
     gpus: float = 0.0
@@ -212,7 +213,7 @@ class Bench:
                 "--score-episodes": how.score_episodes,
             }
             lines.append(["adapt", out, *flags(adapt), *naming(cell.suite)])
-        return " && ".join(shlex.join(["slackline", *words]) for words in lines)
+        return " && ".join(command(*words) for words in lines)
 
     def preset_of(self, cell: Cell) -> str:
         from slackline.bench.merged import nearest_preset

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -16,15 +15,15 @@ from slackline.cli.options import (
     MethodOptions,
     Switch,
     first_word,
-    parse_as,
     take,
 )
+from slackline.cli.parsing import parse_as
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import FAN
 from slackline.runtime import set_up_jax
-from slackline.shown import human
+from slackline.shown import command, human
 from slackline.store.run import RunFolder, folder_name
 from slackline.suites.resolve import suite as find_suite
 from slackline.suites.suite import Suite
@@ -109,7 +108,7 @@ class Train:
                 single=single,
             )
         print(outcome(RunFolder(out)))
-        print(f"next: {shlex.join(['slackline', 'adapt', str(out), *naming(suite)])}")
+        print(f"next: {command('adapt', out, *naming(suite))}")
 
 
 def naming(suite: Suite) -> list[str]:

@@ -37,6 +37,11 @@ class Latent(abc.ABC):
     def __post_init__(self) -> None:
         check(self)
 
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is more than one z."""
+        return self.size > 0
+
     def show(self, z: Any) -> str:
         """z as a short text."""
         return f"{z[0]:.2f}" if self.is_line else " ".join(f"{x:.2f}" for x in z) or "–"
@@ -61,6 +66,15 @@ class Latent(abc.ABC):
     @abc.abstractmethod
     def nested(self, num: int) -> np.ndarray:
         """At most `num` values, the middle first; a longer list begins with every shorter one."""
+
+    def cover(self, num: int, *, wider: int = 3) -> np.ndarray:
+        """z's all over the space, the middle first, (K, size): `num` of a line or a curve, `wider`
+        times as many where z has more degrees of freedom; of finitely many at most as many."""
+        return self.nested(num if self.is_line else wider * num)
+
+    def grid(self, num: int) -> np.ndarray:
+        """`num` z's spread as candidates are; of finitely many policies all: (K, size)."""
+        return self.candidates(num)
 
     @abc.abstractmethod
     def contains(self, z: np.ndarray) -> bool:
@@ -241,7 +255,7 @@ class DrawnSimplex(Simplex):
 
 
 WRITTEN_OUT, NAMED, LEAST = 3, 3, 0.005
-"""How many shares are shown one by one; of more, how many of the largest, and from what share on."""
+"""How many shares are written out; of more, how many of the largest, and the least that counts."""
 
 SPREADS = ("dirichlet", "even", "corners")
 
@@ -335,6 +349,9 @@ class OneHot(Latent):
 
     def nested(self, num: int) -> np.ndarray:
         return np.eye(self.size, dtype=np.float32)[:num]
+
+    def grid(self, num: int) -> np.ndarray:
+        return self.nested(self.size)
 
     def sample(self, key: Array, num: int) -> Array:
         return jax.nn.one_hot(jax.random.randint(key, (num,), 0, self.size), self.size)

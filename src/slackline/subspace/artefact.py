@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from slackline.arrays import jnp, tree_map
-from slackline.envs.api import Continuous, Discrete
+from slackline.envs.api import Continuous, Discrete, Spaces
 from slackline.errors import SlacklineError
 from slackline.io.files import as_path
 from slackline.methods.catalogue import BASELINE, method, recommended
@@ -43,8 +43,8 @@ class Subspace:
     spec: dict[str, Any] | None = field(default=None, compare=False)
     """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
     home: Any = field(default=None, compare=False)
-    """The `Suite` as an object, for whoever plays on it; None: as the name and the spec say. It is
-    not saved."""
+    """The `Suite` as an object, for playing; None: the one that name and spec describe. It is not
+    saved."""
     where: str | Path | None = field(default=None, compare=False)
     """The file or run folder it was loaded from, for messages about it."""
 
@@ -55,6 +55,11 @@ class Subspace:
             return self.picture
         assert isinstance(self.critic, MLP)
         return (self.critic.layers[0].weight.shape[-2] - self.method.member.latent.size,)
+
+    @property
+    def spaces(self) -> Spaces:
+        """What its policies see and do."""
+        return Spaces(self.observation_shape, self.action)
 
     @property
     def acting(self) -> Network:
