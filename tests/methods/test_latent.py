@@ -343,3 +343,27 @@ def test_many_anchors_are_shown_by_their_shares(z: np.ndarray, text: str) -> Non
 def test_few_anchors_are_shown_number_by_number() -> None:
     assert Simplex(3).show(np.array([0.2, 0.3, 0.5])) == "0.20 0.30 0.50"
     assert Simplex(2).show(np.array([0.25, 0.75])) == "0.25"
+
+
+def test_z_of_many_anchors_may_be_given_by_name() -> None:
+    latent = Simplex(9)
+    assert (latent.parse("#4") == centred_with(a4=1.0)).all()
+    np.testing.assert_allclose(latent.parse("centre"), np.full(9, 1.0 / 9.0), rtol=1e-6)
+    for wrong in ("#0", "#10", "#", "middle", "0.5"):
+        with pytest.raises(SlacklineError, match=r"must be 9 .* or an anchor: '#1' to '#9'"):
+            latent.parse(wrong)
+
+
+@pytest.mark.parametrize(
+    ("latent", "middle"),
+    [
+        (Simplex(2), [0.5, 0.5]),
+        (Simplex(3), [1 / 3, 1 / 3, 1 / 3]),
+        (Interval(), [0.5]),
+        (Bezier(3), [0.5]),
+        (Members(2), [1.0, 0.0]),
+        (Point(), []),
+    ],
+)
+def test_every_space_has_a_centre(latent: Latent, middle: list[float]) -> None:
+    np.testing.assert_allclose(latent.parse("centre"), middle, rtol=1e-6)

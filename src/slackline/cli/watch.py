@@ -134,11 +134,11 @@ class Watch:
 
 
 def parse_z(word: str, latent: Latent) -> np.ndarray:
-    """0.75 -> the z that it stands for on a line; 0.2,0.3,0.5 -> just that"""
+    """0.75 -> the z that it stands for on a line; 0.2,0.3,0.5 -> just that; #3 -> the anchor"""
     try:
         numbers = [float(part) for part in word.split(",")]
     except ValueError:
-        raise SlacklineError(f"z is {word!r}; it must be {latent.describe}") from None
+        return latent.parse(word)
     return latent.parse(numbers[0] if len(numbers) == 1 else numbers)
 
 

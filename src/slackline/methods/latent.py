@@ -85,7 +85,9 @@ class Latent(abc.ABC):
         """The z that one number (or None) abbreviates; None where that is not a z."""
 
     def parse(self, z: Any) -> np.ndarray:
-        """z as an array of the space, or an error that says what a z is."""
+        """z as an array of the space, or an error that says what a z is. "centre" is its middle."""
+        if isinstance(z, str) and z == CENTRE:
+            z = self.nested(1)[0]
         array = as_floats(np.nan if z is None else z)
         if array is not None and array.ndim == 0:
             array = self.shorthand(None if z is None else float(array))
@@ -173,8 +175,14 @@ class Simplex(Latent):
 
     @property
     def describe(self) -> str:
-        line = " (or one number in [0, 1], the first of them)" if self.is_line else ""
-        return f"{self.anchors} non-negative numbers with sum 1{line}"
+        also = " (or one number in [0, 1], the first of them)" if self.is_line else ""
+        if self.anchors > WRITTEN_OUT:
+            also = f" (or 'centre', or an anchor: '#1' to '#{self.anchors}')"
+        return f"{self.anchors} non-negative numbers with sum 1{also}"
+
+    def parse(self, z: Any) -> np.ndarray:
+        named = {f"{ANCHOR}{k}": one for k, one in enumerate(np.eye(self.anchors), 1)}
+        return super().parse(named.get(z, z) if isinstance(z, str) else z)
 
     def show(self, z: Any) -> str:
         """Of many anchors, only those that z has a share of: "centre", "#3", "0.5 #1 + 0.5 #3"."""
@@ -182,13 +190,13 @@ class Simplex(Latent):
             return super().show(z)
         shares = np.asarray(z, np.float64)
         if np.allclose(shares, 1.0 / self.anchors, atol=1e-3):
-            return "centre"
+            return CENTRE
         largest = np.argsort(-shares, kind="stable")[:NAMED]
         named = [k for k in largest if shares[k] >= LEAST]
         if len(named) == 1 and shares[named[0]] >= 1.0 - LEAST:
-            return f"#{named[0] + 1}"
+            return f"{ANCHOR}{named[0] + 1}"
         rest = ["…"] if shares.sum() - shares[named].sum() >= LEAST else []
-        return " + ".join([*(f"{shares[k]:.2f} #{k + 1}" for k in named), *rest])
+        return " + ".join([*(f"{shares[k]:.2f} {ANCHOR}{k + 1}" for k in named), *rest])
 
     def sample(self, key: Array, num: int) -> Array:
         """The spacings of N − 1 sorted uniforms follow the flat Dirichlet law."""
@@ -253,6 +261,9 @@ class DrawnSimplex(Simplex):
     def candidates(self, shots: int) -> np.ndarray:
         return self._drawn(shots, self.seed)
 
+
+CENTRE, ANCHOR = "centre", "#"
+"""How z's of many anchors are named: "centre", "#3"."""
 
 WRITTEN_OUT, NAMED, LEAST = 3, 3, 0.005
 """How many shares are written out; of more, how many of the largest, and the least that counts."""
