@@ -2,6 +2,8 @@
 
     slackline train ant --method single --preset fast --seeds 8 --steps 10M --out runs/ant-single
     python benchmarks/directions.py runs/ant-single --suite ant-dev
+    slackline train pendulum --method single --seeds 20 --out runs/pendulum-single
+    python benchmarks/directions.py runs/pendulum-single --suite pendulum-dev
 
 For every kind of change, nine changed copies of each policy and the policy itself are played on all
 variations. Printed are, as ratios to the policy itself: the copies' mean return on the unchanged
@@ -21,6 +23,7 @@ import numpy as np
 
 from slackline.adapt.kshot import player
 from slackline.adapt.perturb import noisy
+from slackline.envs.api import Discrete
 from slackline.networks.mlp import Layer
 from slackline.runtime import set_up_jax
 from slackline.store.run import RunFolder
@@ -39,10 +42,10 @@ def noise(size: float, policy: Any, draw: Generator) -> Any:
     return noisy(policy, size, (int(draw.integers(2**31)),))
 
 
-def sensors(policy: Any, draw: Generator) -> Any:
+def sensors(policy: Any, size: float, draw: Generator) -> Any:
     """Other weights of whole sensors."""
     layer, *rest = policy.layers
-    gains = normal(draw, (layer.weight.shape[1], 1), 1.0, 0.3)
+    gains = normal(draw, (layer.weight.shape[1], 1), 1.0, size)
     return policy._replace(layers=(Layer(layer.weight * gains, layer.bias), *rest))
 
 
@@ -61,10 +64,50 @@ def num_motors(policy: Any) -> tuple[int]:
     return (policy.layers[-1].bias.shape[-1],)
 
 
-KINDS: dict[str, Callable[[Any, int, Generator], Any]] = {
+def head(policy: Any, size: float, draw: Generator) -> Any:
+    """Noise on the last layer alone."""
+    *rest, layer = policy.layers
+    return policy._replace(layers=(*rest, noise(size, layer, draw)))
+
+
+def leaning(policy: Any, size: float, draw: Generator) -> Any:
+    """Every action preferred or avoided everywhere, beside what outputs can be at most."""
+    weight = policy.layers[-1].weight
+    reach = float(np.sqrt(np.mean(np.square(weight))) * np.sqrt(weight.shape[1]))
+    return motors(policy, 1.0, normal(draw, num_motors(policy), 0.0, size * reach))
+
+
+Kinds = dict[str, Callable[[Any, int, Generator], Any]]
+DISCRETE: Kinds = {
+    **{
+        f"noise of {size:.0%} on all weights": lambda p, _, draw, size=size: noise(size, p, draw)
+        for size in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
+    },
+    **{
+        f"noise of {low:.0%} to {high:.0%} on all weights": lambda p, k, draw, low=low, high=high: (
+            noise(low * (high / low) ** (k / (COPIES - 1)), p, draw)
+        )
+        for low, high in ((0.05, 0.5), (0.1, 0.5), (0.1, 1.0))
+    },
+    **{
+        f"each sensor's weights × N(1, {size:g})": lambda p, _, draw, size=size: sensors(
+            p, size, draw
+        )
+        for size in (0.3, 0.5, 0.8)
+    },
+    **{
+        f"noise of {size:.0%} on the last layer": lambda p, _, draw, size=size: head(p, size, draw)
+        for size in (0.3, 0.7)
+    },
+    **{
+        f"each action + N(0, {size:g})": lambda p, _, draw, size=size: leaning(p, size, draw)
+        for size in (0.1, 0.3)
+    },
+}
+CONTINUOUS: Kinds = {
     "noise of 10 % on all weights": lambda p, _, draw: noise(0.1, p, draw),
     "noise of 20 % on all weights": lambda p, _, draw: noise(0.2, p, draw),
-    "each sensor's weights × N(1, 0.3)": lambda p, _, draw: sensors(p, draw),
+    "each sensor's weights × N(1, 0.3)": lambda p, _, draw: sensors(p, 0.3, draw),
     "each motor × N(1, 0.2)": lambda p, _, d: motors(p, normal(d, num_motors(p), 1.0, 0.2)),
     "each motor + N(0, 0.2)": lambda p, _, d: motors(p, 1.0, normal(d, num_motors(p), 0.0, 0.2)),
     "all motors × 0.4 to 1.2": lambda p, k, _: motors(p, VIGOUR[k]),
@@ -117,7 +160,8 @@ def main() -> None:
     singles, suite = RunFolder(given.run).subspaces(), builtin(given.suite)
     print("| what is changed | copies, unchanged | best of ten by 1 episode | by 4 episodes |")
     print("|---|---:|---:|---:|")
-    for name, change in KINDS.items():
+    kinds = DISCRETE if isinstance(suite.env.action, Discrete) else CONTINUOUS
+    for name, change in kinds.items():
         returns = played(singles, suite, change)
         single = returns[:, :, 0].mean(axis=-1)
         unchanged = ratio(returns[:, 0, 1:].mean(axis=(1, 2)), single[:, 0])

@@ -404,8 +404,8 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
         parts["normaliser"] = jax.vmap(Moments.frozen)(state.moments)
     parts = jax.tree.map(members_as_anchors, parts)
     each = [jax.tree.map(lambda leaf, i=i: leaf[i], parts) for i in range(num_seeds)]
-    for own in each:
-        own["policy"] = method.conditioning.spelt_out(method.latent, own["policy"])
+    for own, seed in zip(each, config.seeds, strict=True):
+        own["policy"] = method.conditioning.spelt_out(method.latent, own["policy"], seed)
     return [
         Subspace(
             config.suite,

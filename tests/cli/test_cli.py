@@ -222,7 +222,7 @@ def test_bench_dry_run_prints_commands_and_does_nothing(
     out = tmp_path / "b"
     assert cli.run(["bench", "cartpole", "--seeds", "3", "--out", str(out), "--dry-run"]) == 0
     *lines, total = capsys.readouterr().out.splitlines()
-    assert [line.split()[4] for line in lines] == ["single", "fan"]
+    assert [line.split()[4] for line in lines] == ["single", "senses"]
     assert all("--preset paper" in line and "adapt" in line for line in lines)
     assert all(re.search(r"  # cartpole-\w+: about \d+(\.\d)? (s|min)$", line) for line in lines)
     assert total.startswith("# 2 cells, 2 to run: about ")

@@ -86,8 +86,8 @@ class Adapt:
     weights, whose standard deviation is this share of each tensor's root mean square (0.1, say).
     Shows what trying K policies gains by itself."""
     open: Switch = False
-    """For a run of single: first make a line of vigour of the policy, from cautious to bold, and
-    adapt that."""
+    """For a run of single: first make a subspace of the policy (where actions are continuous a line
+    of vigour, from cautious to bold, else reweighted sensors), and adapt that."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """With --open or --perturb: the run folder to keep what is made, and its scores, in."""
     devices: Devices = None

@@ -14,7 +14,7 @@ import numpy as np
 from slackline.adapt.catalogue import adapt_command
 from slackline.bench.pooled import probability_of_improvement
 from slackline.bench.stats import Estimate, decimals, summarise
-from slackline.methods.catalogue import BASELINE, CATALOGUE, FAN, VIGOUR
+from slackline.methods.catalogue import BASELINE, CATALOGUE, FAN, SENSES, VIGOUR
 from slackline.methods.latent import OneHot
 from slackline.methods.method import Method
 from slackline.paper import (
@@ -46,7 +46,7 @@ SEARCHED = ("diayn_r", "diayn_r_l2", "lc")
 """Methods that the paper reports with the β that was best on the test environments."""
 METHODS = (
     *("single", "lop", "diayn_r", "diayn_r_l2", "lc"),
-    *("ensemble", "cop", "bop", FAN, VIGOUR, "perturbed"),
+    *("ensemble", "cop", "bop", FAN, SENSES, VIGOUR, "perturbed"),
 )
 """In the paper's order, then those that are not in its first table."""
 SHOTS = 10

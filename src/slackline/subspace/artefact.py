@@ -12,7 +12,7 @@ from slackline.arrays import jnp, tree_map
 from slackline.envs.api import Continuous, Discrete, Spaces
 from slackline.errors import SlacklineError
 from slackline.io.files import as_path
-from slackline.methods.catalogue import BASELINE, VIGOUR, method
+from slackline.methods.catalogue import BASELINE, method, recommended
 from slackline.methods.method import Method
 from slackline.methods.training_returns import TrainingReturns
 from slackline.networks.impala import Impala, Network
@@ -85,19 +85,16 @@ class Subspace:
         return Policy(self.network_at(z), self.action, self.picture)
 
     def opened(self, **options: Any) -> Self:
-        """A single policy as a line of vigour, from cautious to bold (docs/vigour.md). `options`
-        are that method's: `opened(cautious=0.3, bold=1.5)`."""
+        """A single policy as the subspace that is made of one: where actions are continuous, a line
+        from cautious to bold (docs/vigour.md), elsewhere anchors that trust their sensors
+        differently (docs/senses.md). `options` are that method's: `opened(cautious=0.3)`."""
         if self.method.name != BASELINE:
             raise SlacklineError(
                 f"this is a {self.method.name}; only a single policy can be opened into a line"
             )
-        if isinstance(self.action, Discrete) or self.picture is not None:
-            raise SlacklineError(
-                "only a policy that sees vectors and has continuous actions can be opened into a "
-                f"line of vigour; this one was trained on {self.suite}"
-            )
-        found = method(VIGOUR, **options)
-        anchors = found.conditioning.spelt_out(found.latent, tree_map(np.asarray, self.policy))
+        found = method(recommended(self.action, self.picture), **options)
+        policy = tree_map(np.asarray, self.policy)
+        anchors = found.conditioning.spelt_out(found.latent, policy, self.seed)
         return replace(self, method=found, policy=anchors, training=None)
 
     def save(self, path: str | Path) -> Path:
