@@ -42,11 +42,19 @@ def noise(size: float, policy: Any, draw: Generator) -> Any:
     return noisy(policy, size, (int(draw.integers(2**31)),))
 
 
-def sensors(policy: Any, size: float, draw: Generator) -> Any:
+def sensors(policy: Any, gains: np.ndarray) -> Any:
     """Other weights of whole sensors."""
-    layer, *rest = policy.layers
-    gains = normal(draw, (layer.weight.shape[1], 1), 1.0, size)
-    return policy._replace(layers=(Layer(layer.weight * gains, layer.bias), *rest))
+    return policy.weighing(gains.astype(np.float32)[None])
+
+
+def one_sensor(policy: Any, size: float, number: int) -> Any:
+    gains = np.ones(policy.num_weighed)
+    gains[number // 2 % len(gains)] += size * (1 - 2 * (number % 2))
+    return sensors(policy, gains)
+
+
+def log_normal(policy: Any, size: float, draw: Generator) -> Any:
+    return sensors(policy, np.exp(normal(draw, (policy.num_weighed,), 0.0, size)))
 
 
 def motors(policy: Any, gains: Any, offsets: Any = 0.0) -> Any:
@@ -81,19 +89,7 @@ Kinds = dict[str, Callable[[Any, int, Generator], Any]]
 DISCRETE: Kinds = {
     **{
         f"noise of {size:.0%} on all weights": lambda p, _, draw, size=size: noise(size, p, draw)
-        for size in (0.05, 0.1, 0.2, 0.3, 0.5, 0.7)
-    },
-    **{
-        f"noise of {low:.0%} to {high:.0%} on all weights": lambda p, k, draw, low=low, high=high: (
-            noise(low * (high / low) ** (k / (COPIES - 1)), p, draw)
-        )
-        for low, high in ((0.05, 0.5), (0.1, 0.5), (0.1, 1.0))
-    },
-    **{
-        f"each sensor's weights × N(1, {size:g})": lambda p, _, draw, size=size: sensors(
-            p, size, draw
-        )
-        for size in (0.3, 0.5, 0.8)
+        for size in (0.1, 0.2, 0.3, 0.5)
     },
     **{
         f"noise of {size:.0%} on the last layer": lambda p, _, draw, size=size: head(p, size, draw)
@@ -103,11 +99,26 @@ DISCRETE: Kinds = {
         f"each action + N(0, {size:g})": lambda p, _, draw, size=size: leaning(p, size, draw)
         for size in (0.1, 0.3)
     },
+    **{
+        f"one sensor after the other × {1 - size:g} or {1 + size:g}": lambda p, k, _, size=size: (
+            one_sensor(p, size, k)
+        )
+        for size in (0.5, 0.9)
+    },
+    "each sensor × N(1, 0.5)": lambda p, _, draw: sensors(
+        p, normal(draw, (p.num_weighed,), 1.0, 0.5)
+    ),
+    **{
+        f"each sensor × LogN(0, {size:g})": lambda p, _, draw, size=size: log_normal(p, size, draw)
+        for size in (0.3, 0.5, 0.8)
+    },
 }
 CONTINUOUS: Kinds = {
     "noise of 10 % on all weights": lambda p, _, draw: noise(0.1, p, draw),
     "noise of 20 % on all weights": lambda p, _, draw: noise(0.2, p, draw),
-    "each sensor's weights × N(1, 0.3)": lambda p, _, draw: sensors(p, 0.3, draw),
+    "each sensor × N(1, 0.3)": lambda p, _, draw: sensors(
+        p, normal(draw, (p.num_weighed,), 1.0, 0.3)
+    ),
     "each motor × N(1, 0.2)": lambda p, _, d: motors(p, normal(d, num_motors(p), 1.0, 0.2)),
     "each motor + N(0, 0.2)": lambda p, _, d: motors(p, 1.0, normal(d, num_motors(p), 0.0, 0.2)),
     "all motors × 0.4 to 1.2": lambda p, k, _: motors(p, VIGOUR[k]),
@@ -145,9 +156,11 @@ def chosen(returns: np.ndarray, num: int) -> np.ndarray:
 
 
 def ratio(mine: np.ndarray, single: np.ndarray) -> str:
-    """Of the means over seeds (S,), with the standard error of a ratio of paired means."""
-    value = mine.mean() / single.mean()
-    error = np.std(mine - value * single, ddof=1) / np.sqrt(len(mine)) / single.mean()
+    """Of the means over seeds (S,), with the standard error of a ratio of paired means; where
+    returns are negative, of the costs, so that more than 1 is always better."""
+    above, below = (mine, single) if single.mean() > 0.0 else (single, mine)
+    value = above.mean() / below.mean()
+    error = np.std(above - value * below, ddof=1) / np.sqrt(len(mine)) / abs(below.mean())
     return f"{value:.3f} ± {error:.3f}"
 
 

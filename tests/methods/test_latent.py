@@ -315,3 +315,31 @@ def test_each_seed_draws_its_own_candidates() -> None:
     np.testing.assert_allclose(every.mean(axis=0), 1 / 3, atol=0.02)
     for same in (Simplex(2), Simplex(3, spread="even"), Bezier(3), Members(4)):
         assert same.drawn_by(7) is same
+
+
+def centred_with(**shares: float) -> np.ndarray:
+    """z of nine anchors with shares like a1=0.5 (anchors count from 1)."""
+    z = np.zeros(9, np.float32)
+    for name, share in shares.items():
+        z[int(name[1:]) - 1] = share
+    return z
+
+
+@pytest.mark.parametrize(
+    ("z", "text"),
+    [
+        (np.full(9, 1.0 / 9.0), "centre"),
+        (centred_with(a4=1.0), "#4"),
+        (centred_with(a1=0.5, a3=0.5), "0.50 #1 + 0.50 #3"),
+        (centred_with(a2=0.3, a9=0.7), "0.70 #9 + 0.30 #2"),
+        (centred_with(a1=0.4, a2=0.3, a3=0.2, a4=0.1), "0.40 #1 + 0.30 #2 + 0.20 #3 + …"),
+        (centred_with(a1=0.999, a2=0.001), "#1"),
+    ],
+)
+def test_many_anchors_are_shown_by_their_shares(z: np.ndarray, text: str) -> None:
+    assert Simplex(9).show(z) == text
+
+
+def test_few_anchors_are_shown_number_by_number() -> None:
+    assert Simplex(3).show(np.array([0.2, 0.3, 0.5])) == "0.20 0.30 0.50"
+    assert Simplex(2).show(np.array([0.25, 0.75])) == "0.25"

@@ -176,6 +176,20 @@ class Simplex(Latent):
         line = " (or one number in [0, 1], the first of them)" if self.is_line else ""
         return f"{self.anchors} non-negative numbers with sum 1{line}"
 
+    def show(self, z: Any) -> str:
+        """Of many anchors, only those that z has a share of: "centre", "#3", "0.5 #1 + 0.5 #3"."""
+        if self.anchors <= WRITTEN_OUT:
+            return super().show(z)
+        shares = np.asarray(z, np.float64)
+        if np.allclose(shares, 1.0 / self.anchors, atol=1e-3):
+            return "centre"
+        largest = np.argsort(-shares, kind="stable")[:NAMED]
+        named = [k for k in largest if shares[k] >= LEAST]
+        if len(named) == 1 and shares[named[0]] >= 1.0 - LEAST:
+            return f"#{named[0] + 1}"
+        rest = ["…"] if shares.sum() - shares[named].sum() >= LEAST else []
+        return " + ".join([*(f"{shares[k]:.2f} #{k + 1}" for k in named), *rest])
+
     def sample(self, key: Array, num: int) -> Array:
         """The spacings of N − 1 sorted uniforms follow the flat Dirichlet law."""
         if self.concentration != 1.0:
@@ -239,6 +253,9 @@ class DrawnSimplex(Simplex):
     def candidates(self, shots: int) -> np.ndarray:
         return self._drawn(shots, self.seed)
 
+
+WRITTEN_OUT, NAMED, LEAST = 3, 3, 0.005
+"""How many shares are shown one by one; of more, how many of the largest, and from what share on."""
 
 SPREADS = ("dirichlet", "even", "corners")
 
