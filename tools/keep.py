@@ -36,9 +36,11 @@ def keep(run: Path, folder: Path) -> None:
     """The run as a folder of the same name below `folder`."""
     there = folder / run.name
     there.mkdir(parents=True)
-    for name in (*KEPT, CURVE):
+    for name in KEPT:
         shutil.copy(run / name, there / name)
-    thin(there / CURVE)
+    if (run / CURVE).exists():  # what is made of another run has none
+        shutil.copy(run / CURVE, there / CURVE)
+        thin(there / CURVE)
 
 
 def main() -> None:

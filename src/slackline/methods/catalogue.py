@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slackline.envs.api import Continuous, Discrete
-from slackline.errors import require_name
+from slackline.errors import SlacklineError, require_name
 from slackline.methods.auxiliary import (
     Auxiliary,
     CosinePenalty,
@@ -56,4 +56,11 @@ HEADLINERS = (VIGOUR, SENSES, FAN, "lop")
 def method(name: str, **options: Any) -> Method:
     """The method called `name`, with any of its options changed: `method("lop", beta=0.1)`."""
     require_name("method", name, CATALOGUE)
-    return CATALOGUE[name].with_options(**options)
+    chosen = CATALOGUE[name]
+    try:
+        return chosen.with_options(**options)
+    except SlacklineError as error:
+        wrong = {option for option in options if option not in chosen.options}
+        others = [each.name for each in CATALOGUE.values() if wrong & {*each.options}]
+        hint = f"; methods with it: {', '.join(others)}" if others else ""
+        raise SlacklineError(f"{error}{hint}") from None

@@ -255,7 +255,7 @@ class DrawnSimplex(Simplex):
 
 
 WRITTEN_OUT, NAMED, LEAST = 3, 3, 0.005
-"""How many shares are shown one by one; of more, how many of the largest, and the least one."""
+"""How many shares are written out; of more, how many of the largest, and the least that counts."""
 
 SPREADS = ("dirichlet", "even", "corners")
 
