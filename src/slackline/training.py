@@ -423,8 +423,8 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
 
 @contextmanager
 def _stop_requests() -> Iterator[Callable[[], int]]:
-    """Turn the first signal to stop into a number to ask for (0 until then), so that the stride in
-    hand can be saved.
+    """Turn the first signal to stop into a number to ask for (0 until then), so that the current
+    stride can be saved.
 
     A second one stops at once. Outside the main thread signals cannot be caught and are left alone.
     """

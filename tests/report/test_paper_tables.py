@@ -89,8 +89,9 @@ def test_shots_are_beside_the_papers_and_a_part_of_the_skills_is_marked(store: S
 def test_commands_can_be_typed_whatever_folders_are_called(store: Store) -> None:
     store.add("lop", suite="ant", shots=(5,), steps=40_960, folder="my line")
     store.add("single", suite="ant", shots=(5, 10), steps=40_960)
-    command = dict(row.cells for row in shots_table(load_results(store.path)).tables[1].rows)
-    words = shlex.split(command["ant: lop at K = 10"])
+    missing = shots_table(load_results(store.path)).tables[1]
+    commands = {row.cells[0]: row.cells[1] for row in missing.rows}
+    words = shlex.split(commands["ant: lop at K = 10"])
     assert words == ["slackline", "adapt", str(store.path / "my line"), "--shots", "10"]
 
 

@@ -89,7 +89,7 @@ class Adapt:
     """For a run of single: first make a subspace of the policy (where actions are continuous a line
     of vigour, from cautious to bold, else reweighted sensors), and adapt that."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """With --open or --perturb: the run folder to keep what is made, and its scores, in."""
+    """With --open or --perturb: the run folder for the policies that are made, and their scores."""
     devices: Devices = None
     """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
     json: Switch = False

@@ -67,7 +67,9 @@ class Bench:
     """Fresh episodes for the final score."""
     preset: str = "paper"
     """Which hyper-parameters to use; `slackline list` names the presets of each suite."""
-    methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
+    methods_options: Annotated[
+        tyro.conf.OmitArgPrefixes[MethodOptions], tyro.conf.arg(name="method")
+    ] = field(default_factory=MethodOptions)
     scale: float = 1.0
     """Multiply all steps and episodes by this: 0.01 for a quick trial of a whole grid."""
     out: str = "runs/bench"

@@ -61,7 +61,9 @@ class Train:
     """Also keep the state after this share of the training, for `--from` (a fan opens at 0.5)."""
     snapshots: int = 0
     """Also keep the policies at so many moments of it, for `slackline analyse anchors`."""
-    methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
+    methods_options: Annotated[
+        tyro.conf.OmitArgPrefixes[MethodOptions], tyro.conf.arg(name="method")
+    ] = field(default_factory=MethodOptions)
     checkpoint_seconds: float = 30.0
     """How often the whole training state is saved."""
     devices: Devices = None

@@ -86,7 +86,7 @@ class Stepped(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What N episodes in hand can be rebuilt from; see `envs/recall.py`. Every array has a leading
+    """What N running episodes can be rebuilt from; see `envs/recall.py`. Every array has a leading
     axis N."""
 
     seeds: np.ndarray
@@ -102,7 +102,7 @@ class Kept(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What N episodes in hand have shown; every array has a leading axis N."""
+    """What N running episodes have shown; every array has a leading axis N."""
 
     observation: np.ndarray
     episode_return: np.ndarray
@@ -136,7 +136,7 @@ class Pool(abc.ABC):
         return ""
 
     def keep(self) -> Kept | None:
-        """What the episodes in hand could be rebuilt from; None: they cannot be."""
+        """What the running episodes could be rebuilt from; None: they cannot be."""
         return None
 
     def recall(self, kept: Kept, actions: np.ndarray, told: Told) -> tuple[np.ndarray, np.ndarray]:

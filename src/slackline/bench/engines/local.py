@@ -1,7 +1,7 @@
 """Cells in processes of this machine, each bound to cores of its own.
 
 A worker reads its jobs and reports their progress as lines of JSON. It ends when its standard input
-does: so it also ends with the process that started it, however that ends, once the stride in hand
+does: so it also ends with the process that started it, however that ends, once the current stride
 is saved.
 """
 
@@ -26,7 +26,7 @@ from slackline.io.files import append
 from slackline.progress import Tick
 
 PATIENCE = 8.0
-"""Seconds that workers have for saving the stride in hand, before the command ends them."""
+"""Seconds that workers have for saving the current stride, before the command ends them."""
 
 
 def start(settings: Settings) -> Local:
