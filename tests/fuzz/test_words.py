@@ -59,6 +59,7 @@ NAMES = (
     "LongPole",
     "lop",
     "fan",
+    "senses",
     "single",
     "ppo",
     "true",
