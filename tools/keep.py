@@ -1,6 +1,6 @@
 """Keep runs in results/: settings, scores and a thinned training curve, without weights.
 
-    python tools/keep.py runs/senses/* results/senses        # copies each run below the folder
+    python tools/keep.py runs/senses/* results/senses        # copies each run that has scores
     python tools/keep.py --thin results                      # thins the curves that are there
 
 A curve keeps its first and last line and at most LINES in all, as they were written (each line has
@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--thin", action="store_true", help="thin what is in the folder already")
     asked = parser.parse_args()
     for run in asked.runs:
-        if (run / "run.json").exists():
+        if all((run / name).exists() for name in KEPT):
             keep(run, asked.folder)
     if asked.thin:
         for curve in asked.folder.rglob(CURVE):
