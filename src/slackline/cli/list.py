@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from slackline.cli.options import Switch, parse_as
+from slackline.shown import counted
 
 
 @dataclass
@@ -107,7 +108,7 @@ def headline(suite: dict[str, Any]) -> str:
     protocol = suite["protocol"]
     return (
         f"{suite['hyper']['algorithm']}, {protocol['steps']:,} steps/seed, "
-        f"{protocol['shots']} shots × {protocol['episodes']} episodes"
+        f"{counted(protocol['shots'], 'shot')} × {counted(protocol['episodes'], 'episode')}"
     )
 
 

@@ -13,7 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from slackline.report.chart import Axis, Band, Bars, Cells, Chart, Diamonds, Line, Mark, Numbers
+from slackline.report.chart import (
+    Axis,
+    Band,
+    Bars,
+    Cells,
+    Chart,
+    Diamonds,
+    Line,
+    Mark,
+    Numbers,
+    legend_of,
+)
 
 Figure = dict[str, Any]
 
@@ -194,12 +205,15 @@ def text(words: str) -> str:
     return html.escape(words, quote=False).replace("\n", "<br>")
 
 
-def legend(chart: Chart) -> list[tuple[str, str]]:
-    """(kind of swatch, label) of a chart whose legend is the page's."""
-    found = [(_swatch(mark), label) for label, mark in chart.labelled.items()]
-    if any(isinstance(mark, Bars) and mark.errors is not None for mark in chart.marks):
-        bars = sum(isinstance(mark, Bars) for mark in chart.labelled.values())
-        found.insert(bars, ("whisker", chart.whiskers))
+def legend(*charts: Chart) -> list[tuple[str, str]]:
+    """(kind of swatch, label) of charts whose legend is the page's."""
+    labelled = legend_of(charts)
+    found = [(_swatch(mark), label) for label, mark in labelled.items()]
+    marks = [(chart, mark) for chart in charts for mark in chart.marks]
+    whiskers = [c.whiskers for c, m in marks if isinstance(m, Bars) and m.errors is not None]
+    if whiskers:
+        bars = sum(isinstance(mark, Bars) for mark in labelled.values())
+        found.insert(bars, ("whisker", whiskers[0]))
     return found
 
 

@@ -30,6 +30,7 @@ from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import BASELINE, CATALOGUE, HEADLINERS
 from slackline.methods.latent import Latent, OneHot
 from slackline.methods.method import Method
+from slackline.shown import counted
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace
 from slackline.suites import is_own
@@ -107,7 +108,7 @@ class Entry:
 
     @property
     def budget(self) -> str:
-        return f"{len(self.seeds)} seeds × {self.config.steps:,} steps"
+        return f"{counted(len(self.seeds), 'seed')} × {self.config.steps:,} steps"
 
     @property
     def is_baseline(self) -> bool:

@@ -23,6 +23,7 @@ from slackline.report.words import (
     PAPER_SCORING,
     many_comparisons,
 )
+from slackline.shown import counted
 from slackline.store.choice import Combination
 from slackline.suites.suite import Suite, Variation
 
@@ -241,10 +242,10 @@ def adaptation_table(
         )
         rows.append(Row(cells))
     words = [Column(name, words=True) for name in ("variation", "change")]
-    how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {shots} episodes"
+    how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {counted(shots, 'episode')}"
     names = ("score", "default z", "gain [95 % CI]", "adapting", "chosen z", "paper")
     return Table(
-        f"{method.name} on {suite.name}, adapted with {how}: {num_seeds} seed(s)",
+        f"{method.name} on {suite.name}, adapted with {how}: {counted(num_seeds, 'seed')}",
         (*words, *map(Column, names)),
         (tuple(rows),),
         "score: mean ± std over seeds of the chosen policy on fresh episodes; default z: the same "
@@ -265,8 +266,9 @@ def _advice(found: list[dict[str, Any]]) -> str:
     doubtful = [r["variation"] for r in found if "default" in r and r["default"]["keep_default"]]
     if not doubtful:
         return ""
-    where = "everywhere" if len(doubtful) == len(found) else f"on {', '.join(doubtful)}"
-    return f"The episodes show no gain {where}: use the default z there. "
+    if len(doubtful) == len(found):
+        return "The episodes show no gain anywhere: use the default z. "
+    return f"The episodes show no gain on {', '.join(doubtful)}: use the default z there. "
 
 
 def adaptation_json(scores: pl.DataFrame) -> list[dict[str, Any]]:
@@ -330,7 +332,8 @@ def tuning_table(suite: Suite, ranking: list[Combination], *, seeds: int, steps:
         for rank, choice in enumerate(ranking, 1)
     ]
     return Table(
-        f"{name}: single policy on the training environment, {seeds} seeds × {steps:,} steps",
+        f"{name}: single policy on the training environment, {counted(seeds, 'seed')} × "
+        f"{steps:,} steps",
         tuple(map(Column, ("rank", *ranking[0].changed, "final", "while training"))),
         (tuple(rows),),
         "final: deterministic return on fresh training episodes, mean ± std over seeds",
