@@ -105,7 +105,8 @@ def test_a_training_whose_episodes_end_together_is_a_curve(store: Store) -> None
     for point in points:
         run.append_progress(point)
     found = examine(Beta(), [Subject(run, builtin("cartpole"))], ())
-    (curve,) = found.figures[1].charts[0].marks  # type: ignore[union-attr]
+    figures: Any = found.figures
+    (curve,) = figures[1].charts[0].marks
     assert list(curve.y) == list(range(4, 41, 4))
 
 

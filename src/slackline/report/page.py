@@ -273,7 +273,8 @@ def shots_view(
 def card(result: SuiteResult, method: Entry, shots: int) -> View:
     """A method's average in large type."""
     digits, summary = result.digits(shots), averages(result, shots)[method.name]
-    paper = paper_average(result.suite.name, method.method, shots)
+    whole = result.whole(shots)
+    paper = paper_average(result.suite.name, method.method, shots) if whole else None
     error = f"± {summary.standard_error:.{digits}f} standard error"
     return {
         "title": method.title,

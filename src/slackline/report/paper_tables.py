@@ -31,6 +31,7 @@ from slackline.report.results import Entry, Results, SuiteResult
 from slackline.report.table import Column, Row, Table
 from slackline.report.tables import benchmark_table
 from slackline.report.words import COST_RATIO, IMPROVEMENT, PAPER_SCORING
+from slackline.shown import counted
 
 FAMILIES = (
     *("cartpole", "acrobot", "pendulum", "minigrid"),
@@ -84,6 +85,7 @@ def record(result: SuiteResult, entry: Entry, shots: int) -> dict[str, Any]:
         "seeds": average.num_seeds,
         "steps": entry.config.steps,
         "variations": len(result.variations(shots)),
+        "changes": len(result.suite.variations),
         "mean": average.mean,
         "std": average.std,
         **_named("iqm", result.iqm(name, shots)),
@@ -112,8 +114,11 @@ def _rounded(value: Any) -> Any:
 
 
 def shown(found: dict[str, Any], digits: int) -> str:
-    """Mean ± std over seeds, and how many those are."""
-    return f"{found['mean']:.{digits}f} ± {found['std']:.{digits}f} ({found['seeds']})"
+    """Mean ± std over seeds, and how many those are; where the average is of some changes only,
+    of how many, since the paper's beside it is of all."""
+    some = f", {found['variations']} of {counted(found['changes'], 'change')}"
+    part = some if found["variations"] < found["changes"] else ""
+    return f"{found['mean']:.{digits}f} ± {found['std']:.{digits}f} ({found['seeds']}){part}"
 
 
 def number(value: float | None, digits: int | None = None) -> str:
@@ -233,7 +238,7 @@ def _returns_table(
         for method in methods:
             found, paper = held.get((name, method)), _paper_in_summary(name, method)
             text = _cell(found, digits, paper is not None or _wanted(name, method))
-            cells.append(text + _other_beta(found, paper))
+            cells.append(text + _other_shots(found) + _other_beta(found, paper))
             cells += [number(paper)] * _has_paper(method)
         rows.append((name, *cells))
     return Table(
@@ -251,6 +256,11 @@ def _cell(found: dict[str, Any] | None, digits: int, wanted: bool) -> str:
     if found is not None:
         return shown(found, digits)
     return NOT_RUN if wanted else "–"
+
+
+def _other_shots(found: dict[str, Any] | None) -> str:
+    """Said where nothing was measured at the table's K."""
+    return "" if found is None or found["K"] == SHOTS else f", K = {found['K']}"
 
 
 def _other_beta(found: dict[str, Any] | None, paper: float | None) -> str:

@@ -37,6 +37,8 @@ LEGEND = {
     "traceorder": "normal",
     "font": {"size": 12},
 }
+FEW = 6
+"""Counts up to this many have a tick each."""
 SMALL = 250
 """A chart less high has few numbers on its axes."""
 
@@ -49,7 +51,7 @@ def figure(chart: Chart) -> Figure:
 
 def layout(chart: Chart) -> Figure:
     grouped = any(isinstance(mark, Bars) and mark.group for mark in chart.marks)
-    margin = {"t": 8, "r": 12, "b": 44, "l": 60 if chart.y.title else 44}
+    margin = {"t": 8, "r": 20, "b": 44, "l": 60 if chart.y.title else 44}
     axes = {"xaxis": axis(chart.x, 8, chart), "yaxis": axis(chart.y, 5, chart)}
     if chart.x.names:
         margin["l"] = 8
@@ -73,6 +75,8 @@ def axis(of: Axis, few: int, chart: Chart) -> Figure:
         found["tickformat"] = f".{of.decimals}f" if of.decimals else "d"
     if of.ticks:
         found["tickvals"] = numbers(of.ticks)
+    elif of.decimals == 0 and _stacked(chart) <= FEW and of is chart.y:
+        found["dtick"] = 1  # or else 0, 0, 0, 1, 1, 1
     elif chart.height < SMALL and not chart.x.names:
         found["nticks"] = few
     if of.span:
@@ -83,6 +87,14 @@ def axis(of: Axis, few: int, chart: Chart) -> Figure:
     if of.from_zero:
         found["rangemode"] = "tozero"
     return found
+
+
+def _stacked(chart: Chart) -> float:
+    """How high the highest pile of bars is."""
+    bars = [mark for mark in chart.marks if isinstance(mark, Bars)]
+    places = {x for mark in bars for x in mark.x}
+    piles = (sum(y for m in bars for x, y in zip(m.x, m.y, strict=True) if x == p) for p in places)
+    return max(map(float, piles), default=math.inf)
 
 
 def _laid_down(found: Figure, names: tuple[str, ...]) -> Figure:

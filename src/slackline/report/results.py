@@ -227,6 +227,10 @@ class SuiteResult:
         common = set(counts.filter(pl.col("len") == len(whole))["variation"])
         return [v.name for v in self.suite.variations if v.name in common]
 
+    def whole(self, shots: int) -> bool:
+        """Whether all of the suite's changes were measured at K, as the paper averages them."""
+        return len(self.variations(shots)) == len(self.suite.variations)
+
     @_remembered
     def all_entries(self) -> list[Entry]:
         """Single first, then the methods of the headline, then the others by the catalogue."""

@@ -125,7 +125,7 @@ def _kinds(result: SuiteResult, shots: int) -> tuple[dict[str, Kind], dict[str, 
     """The rows of the variations, and those below."""
     names = result.variations(shots)
     variations = {name: Kind(name, result.suite.variation(name).description) for name in names}
-    below = dict(KINDS, average=Kind("Average", f"of {len(names)} variations"))
+    below = dict(KINDS, average=Kind("Average", f"of {counted(len(names), 'variation')}"))
     if result.ratios_of_costs(shots):
         costs = "of costs: Single’s ÷ the method’s, with 95 % interval"
         below[RATIO] = KINDS[RATIO]._replace(note=costs)
@@ -209,7 +209,10 @@ def paper_column(result: SuiteResult, entry: Entry, shots: int) -> dict[str, Cel
     """The paper's numbers for one method, by row; empty where it has none."""
     suite, method = result.suite.name, entry.method
     scores = {name: paper_score(suite, method, name, shots) for name in result.variations(shots)}
-    average, ratio = paper_average(suite, method, shots), paper_ratio(suite, method, shots)
+    average, ratio = (
+        of(suite, method, shots) if result.whole(shots) else None
+        for of in (paper_average, paper_ratio)
+    )
     if not any(scores.values()) and average is None:
         return {}
     return {name: Cell(str(score or "–")) for name, score in scores.items()} | {
