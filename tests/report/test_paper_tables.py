@@ -159,6 +159,9 @@ def test_only_some_suites(store: Store, capsys: pytest.CaptureFixture[str]) -> N
     text = printed(capsys, str(store.path), "--table", "variations", "--suites", "acrobot")
     assert "Acrobot" in text
     assert "CartPole" not in text
+    text = printed(capsys, str(store.path), "--table", "summary", "--suites", "acrobot")
+    assert "acrobot" in text
+    assert "cartpole" not in text, "it was run, and is no row of what was not"
     words = (str(store.path), "--table", "variations", "--suites", "acrobat")
     assert "unknown suite 'acrobat'; did you mean acrobot?" in refused(capsys, *words)
 

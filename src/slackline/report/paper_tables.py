@@ -706,7 +706,7 @@ def with_paper_scoring(made: PaperTable) -> PaperTable:
     return PaperTable([*made.tables, table], made.records)
 
 
-TABLES: dict[str, Callable[[Results], PaperTable]] = {
+TABLES: dict[str, Callable[..., PaperTable]] = {
     "summary": summary,
     "shots": shots_table,
     "beta": beta_table,
@@ -714,9 +714,12 @@ TABLES: dict[str, Callable[[Results], PaperTable]] = {
 }
 
 
-def paper_table(results: Results, name: str, *, paper_scoring: bool = False) -> PaperTable:
-    """One of the paper's tables by name."""
+def paper_table(
+    results: Results, name: str, *, paper_scoring: bool = False, stored_only: bool = False
+) -> PaperTable:
+    """One of the paper's tables by name; with `stored_only` the summary has no other suites."""
     if name == "variations":
         return variations_table(results, paper_scoring=paper_scoring)
-    made = TABLES[name](results)
+    only = {"stored_only": True} if stored_only and name == "summary" else {}
+    made = TABLES[name](results, **only)
     return with_paper_scoring(made) if paper_scoring else made
