@@ -14,7 +14,7 @@ from slackline.analyses.beta import Beta
 from slackline.analyses.catalogue import examine
 from slackline.drawing.sheet import styled
 from slackline.report import plotly_charts
-from slackline.report.chart import Axis, Cells, Chart, Line, Plate
+from slackline.report.chart import Axis, Bars, Cells, Chart, Line, Plate
 from slackline.report.charts import training_chart
 from slackline.report.figures import draw_plate
 from slackline.report.results import load_results
@@ -123,3 +123,18 @@ def test_averages_of_fewer_changes_do_not_stand_beside_those_of_all(store: Store
 
     assert cells()[1] == "–"
     assert "–" not in [cells()[0], *cells("LongPole")]
+
+
+def test_heat_maps_of_the_page_leave_zeros_out() -> None:
+    (cells,) = plotly_charts.figure(chart(Cells(np.array([[0.0, 3.0], [np.nan, 1.0]]), 0)))["data"]
+    assert cells["text"] == [["", "3"], ["", "1"]]
+    assert cells["texttemplate"] == "%{text}"
+
+
+def test_bars_at_names_that_are_numbers_stand_at_equal_distances() -> None:
+    """0.1, 1 and 10 are names of β's and no scale, for Plotly too."""
+    bars = Bars(range(3), [1.0, 2.0, 3.0], 0, "Line", (), group="lop")
+    one = Chart((bars,), Axis("β", names=("0.1", "1", "10")), Axis("return"), "A chart.", 200)
+    found = plotly_charts.figure(one)
+    assert found["data"][0]["y"] == ["0.1", "1", "10"]
+    assert found["layout"]["yaxis"]["type"] == "category"

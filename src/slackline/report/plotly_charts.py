@@ -56,6 +56,7 @@ def layout(chart: Chart) -> Figure:
     if chart.x.names:
         margin["l"] = 8
         names = {"autorange": "reversed", "automargin": True, "showgrid": False}
+        names["type"] = "category"  # names that are numbers (β) would become a scale of numbers
         axes = {"xaxis": axes["yaxis"], "yaxis": names}
     return {
         "barmode": "group" if grouped else "stack",
@@ -196,10 +197,16 @@ def _cells(mark: Cells) -> Figure:
         "showscale": False,
         "xgap": 1,
         "ygap": 1,
-        "texttemplate": f"%{{z:.{mark.decimals}f}}",
+        "text": [[_written(value, mark.decimals) for value in row] for row in mark.values],
+        "texttemplate": "%{text}",
         "hoverinfo": "text" if mark.hover else "skip",
         **({"hovertext": hover.reshape(mark.values.shape).tolist()} if mark.hover else {}),
     }
+
+
+def _written(value: float, decimals: int) -> str:
+    """What stands in a cell: nothing where it is zero or a gap."""
+    return f"{value:.{decimals}f}" if value and math.isfinite(value) else ""
 
 
 def colour(index: int | None, opacity: float = 1.0) -> str:
