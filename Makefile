@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 .PHONY: demo test lint format bench fuzz kill audit sbom locked clean
 
 demo: $(BASE)  ## train a line of policies, adapt it to six changed carts, write the page
-	$(BIN)/slackline bench cartpole --methods single lop fan --seeds 6 --out demo
+	$(BIN)/slackline bench cartpole --methods single lop senses --seeds 6 --out demo
 	@echo "open demo/report.html in a browser"
 
 test: $(DEV) lint  ## lint, types, and the whole suite

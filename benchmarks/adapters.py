@@ -26,6 +26,7 @@ import numpy as np
 
 from slackline.adapt.adapter import Adapter, State
 from slackline.adapt.catalogue import ADAPTERS, adapter_named
+from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.latent import Interval, Latent, Members, Simplex
 from slackline.methods.training_returns import TrainingReturns
 
@@ -46,6 +47,8 @@ class Table(NamedTuple):
     """(K, size)"""
     returns: np.ndarray
     """(S, V, K, M)"""
+    method: str
+    """The method that was trained."""
 
 
 class Cell(NamedTuple):
@@ -89,8 +92,8 @@ def sample(run: Path, out: Path, points: int, episodes: int, seeds: int, suite: 
 def dense(latent: Latent, points: int) -> np.ndarray:
     """About so many z's, evenly over the whole space: a lattice where there are three anchors or
     more."""
-    if latent.size <= 2 or not isinstance(latent, Simplex):
-        return latent.candidates(points)
+    if latent.is_line or not isinstance(latent, Simplex):
+        return latent.grid(points)
     parts = next(n for n in range(1, 100) if math.comb(n + latent.size - 1, n) >= points)
     bars = itertools.combinations(range(parts + latent.size - 1), latent.size - 1)
     edges = np.array([(-1, *bar, parts + latent.size - 1) for bar in bars])
@@ -120,7 +123,8 @@ def table_of(path: Path) -> Table:
     """A sampled table, or the selection episodes that a run folder has."""
     if path.suffix == ".npz":
         kept = np.load(path)
-        return Table(str(kept["name"]), kept["z"], kept["returns"].astype(float))
+        name = str(kept["name"])
+        return Table(name, kept["z"], kept["returns"].astype(float), name.rpartition(", ")[2])
     from slackline.bench.measured import selection_returns
     from slackline.store.scores import read_scores
     from slackline.suites.suite import TRAIN
@@ -131,7 +135,8 @@ def table_of(path: Path) -> Table:
     first = scores.filter(phase="select").sort("candidate").unique("candidate", maintain_order=True)
     z = np.array(first["z"].to_list(), np.float32)
     name = f"{scores['suite'][0]}, {scores['method'][0]} ({path.parent.name})"
-    return Table(name, z, selection_returns(scores, [TRAIN.name, *names]))
+    returns = selection_returns(scores, [TRAIN.name, *names])
+    return Table(name, z, returns, scores["method"][0])
 
 
 def cells(table: Table, repeats: int) -> Iterator[Cell]:
@@ -168,8 +173,11 @@ def replayed(
     return found
 
 
-def latent_of(z: np.ndarray) -> Latent:
-    """The space that the z's of a table are of."""
+def latent_of(method: str, z: np.ndarray) -> Latent:
+    """The space that the z's of a table are of: the method's as it is by default, where it fits."""
+    usual = CATALOGUE[method].latent if method in CATALOGUE else None
+    if isinstance(usual, Simplex) and usual.size == z.shape[1]:
+        return usual
     if z.shape[1] == 1:
         return Interval()
     one_hot = len(z) == z.shape[1] and np.array_equal(np.sort(z, axis=1)[:, -1], np.ones(len(z)))
@@ -180,7 +188,7 @@ def replay(
     table: Table, names: list[str], repeats: int, budgets: tuple[int, ...] = BUDGETS
 ) -> dict[str, Any]:
     """What every adapter scores at every budget, on average over seeds and variations."""
-    latent = latent_of(table.z)
+    latent = latent_of(table.method, table.z)
     found: dict[str, list[Any]] = {name: [] for name in names}
     default, oracle, spread = [], [], []
     for i, cell in enumerate(cells(table, repeats)):

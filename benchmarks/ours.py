@@ -53,8 +53,13 @@ def line(row: dict[str, Any]) -> str:
     return (
         f"| {named(row)} | {row['method']} | {seeds} × {steps:g}M | {shown(row['single_score'])} | "
         f"{shown(row['default_score'])} | {shown(row['score'])} ± {shown(row['score_error'])} | "
-        f"{ratio} | {row['train_ratio']:.2f} | {row['headroom']:.2f} |"
+        f"{ratio} | {quotient(row['train_ratio'])} | {quotient(row['headroom'])} |"
     )
+
+
+def quotient(value: float | None) -> str:
+    """Returns of either sign have none."""
+    return "–" if value is None else f"{value:.2f}"
 
 
 def table() -> str:

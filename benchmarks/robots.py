@@ -20,6 +20,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import timing
 from jax.sharding import PartitionSpec
 from timing import Contender, take_turns
 
@@ -139,12 +140,8 @@ def rollout(suite: Suite, method: str, hyper: Hyper, budget: float) -> Contender
 
 def training(suite: Suite, method: str, hyper: Hyper, seeds: int, budget: float) -> Contender:
     learner = Learner(suite.jax_env, suite.horizon, sl.method(method))
-    program = Program(learner, hyper, range(seeds))
-    return Contender(
-        repeated(lambda state, n: program.advance(state, int(n))[0], program.init()),
-        seeds * hyper.steps_per_iteration,
-        budget,
-    )
+    advance = timing.training(Program(learner, hyper, range(seeds)))
+    return Contender(advance, seeds * hyper.steps_per_iteration, budget)
 
 
 def forward(network: MLP, x: jax.Array) -> list[jax.Array]:

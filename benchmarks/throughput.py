@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import robots
+import timing
 from timing import Contender, keep, seconds, take_turns
 
 import slackline as sl
@@ -66,25 +67,13 @@ def env_only(budget: float) -> Contender:
     state = compiled(begin, layout, (SEED,), SEED)(jax.random.split(jax.random.key(0), SEEDS))
     run = compiled(many, layout, (SEED, WHOLE), SEED, run_long=True)
 
-    def advance(iterations: int) -> Any:
-        nonlocal state
-        state = run(state, jnp.int32(iterations))
-        return state
-
-    return Contender(advance, SEEDS * hyper.steps_per_iteration, budget)
+    return Contender(robots.repeated(run, state), SEEDS * hyper.steps_per_iteration, budget)
 
 
 def training(method: str, budget: float) -> Contender:
     suite = sl.suite(SUITE)
     learner = Learner(suite.jax_env, suite.horizon, sl.method(method))
-    program = Program(learner, suite.hyper, range(SEEDS))
-    state = program.init()
-
-    def advance(iterations: int) -> Any:
-        nonlocal state
-        state, _ = program.advance(state, iterations)
-        return state
-
+    advance = timing.training(Program(learner, suite.hyper, range(SEEDS)))
     return Contender(advance, SEEDS * suite.hyper.steps_per_iteration, budget)
 
 

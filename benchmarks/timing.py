@@ -23,6 +23,18 @@ def seconds(work: Callable[[], Any]) -> float:
     return time.perf_counter() - begun
 
 
+def training(program: Any) -> Callable[[int], Any]:
+    """Go on with a program's training, `iterations` a call."""
+    state = program.init()
+
+    def advance(iterations: int) -> Any:
+        nonlocal state
+        state, _ = program.advance(state, iterations)
+        return state
+
+    return advance
+
+
 class Contender:
     """Something that advances by iterations; its first call is timed as its compilation."""
 

@@ -47,7 +47,7 @@ def test_python_shows_progress_on_a_terminal_unless_told_not_to(
     trained = screen.getvalue()
     line.adapt("LongPole", budget=2, score_episodes=1, progress=progress_asked)
     adapted = screen.getvalue().removeprefix(trained)
-    assert ("fan on cartpole" in trained) == progress_asked
+    assert ("senses on cartpole" in trained) == progress_asked
     assert ("adapting cartpole" in adapted) == progress_asked
     assert bool(screen.getvalue()) == progress_asked
 

@@ -1,40 +1,32 @@
-"""What the documents say was measured is what the stored runs say."""
+"""What is kept in results/: small, readable, and free of the paths of a machine."""
 
 from __future__ import annotations
 
-import json
-import sys
+import re
 from pathlib import Path
 
 import pytest
 
-from slackline import cli
+from slackline.store.run import RunFolder
 
-ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT / "benchmarks"))
-
-import ours  # noqa: E402  # type: ignore[import-not-found]
-
-
-def test_the_summary_is_that_of_the_stored_runs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    stored = json.loads((ROOT / "results" / "summary.json").read_text())
-    out = tmp_path / "summary.json"
-    assert cli.run(["report", str(ROOT / "results"), "--summary", str(out)]) == 0
-    capsys.readouterr()
-    again = json.loads(out.read_text())
-    for row in (*stored, *again):
-        del row["folders"]  # relative to the file
-    assert again == stored
-
-
-@pytest.mark.parametrize("document", ["README.md", "results/README.md"])
-def test_the_table_of_a_document_is_that_of_the_summary(document: str) -> None:
-    assert len(ours.rows()) >= 5
-    assert ours.table() in (ROOT / document).read_text()
+RESULTS = Path(__file__).parent.parent / "results"
+RUNS = sorted(file.parent for file in RESULTS.rglob("run.json"))
+LIMIT = 20_000_000
+"""Bytes of everything in the folder."""
 
 
 def test_results_stay_small() -> None:
-    files = [path for path in (ROOT / "results").rglob("*") if path.is_file()]
-    assert sum(path.stat().st_size for path in files if "checkpoint" not in path.name) < 20e6
+    assert RUNS
+    assert sum(file.stat().st_size for file in RESULTS.rglob("*") if file.is_file()) < LIMIT
+
+
+@pytest.mark.parametrize("run", RUNS, ids=lambda run: str(run.relative_to(RESULTS)))
+def test_a_kept_run_is_whole_and_names_no_machine(run: Path) -> None:
+    folder = RunFolder(run)
+    config, curve = folder.config(), folder.read_progress()  # of what is made of another run: none
+    assert len(curve) <= 100
+    whole = config.iterations * config.hyper.steps_per_iteration
+    assert not curve or curve[-1]["steps"] == whole
+    assert folder.scores_file.exists()
+    command = folder.read()["provenance"].get("command", "slackline")
+    assert not re.search(r"(^|[ =])/", command), command

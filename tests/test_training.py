@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import shutil
@@ -470,6 +471,25 @@ def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
     )
 
 
+def test_train_hands_all_its_arguments_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The two signatures are written out, so that editors complete them; they must not drift."""
+    several = dict(inspect.signature(sl.train_seeds).parameters)
+    one = dict(inspect.signature(sl.train).parameters)
+    assert one.pop("seed").default == several.pop("first_seed").default
+    del several["seeds"]
+    assert one == several
+    given = {name: object() for name in one if name != "options"} | {"beta": object()}
+    handed_on: dict[str, Any] = {}
+
+    def train_seeds(suite: Any, method: Any, **others: Any) -> list[str]:
+        handed_on.update(suite=suite, method=method, **others)
+        return ["line"]
+
+    monkeypatch.setattr("slackline.api.train_seeds", train_seeds)
+    assert sl.train(**given, seed=7) == "line"  # type: ignore[arg-type]
+    assert handed_on == given | {"first_seed": 7, "seeds": 1}
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -477,10 +497,10 @@ def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
         ({"method": "lopp"}, "unknown method 'lopp'; did you mean lop"),
         ({"steps": 0}, "steps is 0"),
         ({"steps": 10**13}, "steps is"),
-        ({"beta": -1.0}, "beta is -1"),
-        ({"beta": float("nan")}, "beta is nan"),
+        ({"method": "lop", "beta": -1.0}, "beta is -1"),
+        ({"method": "lop", "beta": float("nan")}, "beta is nan"),
         ({"method": "lop", "penalty": "both"}, "penalty is 'both'"),
-        ({"gamma": 1}, "method 'fan' has no option 'gamma'"),
+        ({"method": "lop", "gamma": 1}, "method 'lop' has no option 'gamma'"),
         ({"method": "lc"}, "needs continuous actions"),
         ({"seed": -1}, "seed is -1"),
         ({"hyper": sl.Hyper(discount=1.5)}, "discount is 1.5"),
@@ -489,7 +509,7 @@ def test_an_ensemble_trains_members_apart_and_stacks_them() -> None:
         ({"hyper": {"discount": 0.9}}, "hyper is a dict"),
         ({"steps": "8M"}, "steps is '8M'"),
         ({"seed": 0.5}, "seed is 0.5"),
-        ({"beta": "x"}, "beta is 'x'"),
+        ({"method": "lop", "beta": "x"}, "beta is 'x'"),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict, problem: str) -> None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False)
 class Line(Subspace):
-    """A subspace with its ways to adapt, which the artefact itself knows nothing of."""
+    """A subspace that can be adapted and exported: what `train` and `load` return."""
 
     @staticmethod
     def of(subspace: Subspace) -> Line:
@@ -138,14 +138,15 @@ def train(
 ) -> Line:
     """Train one subspace of policies on a suite's training environment.
 
-    Without a `method` it is the recommended one: a line of vigour where actions are continuous,
-    else a fan. The paper's line is "lop".
-    Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said otherwise;
-    robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`). With `out` the
-    run is kept in that folder, checkpoints included, and `resume=True` continues one that was
-    interrupted; `keep_at=0.5` also keeps the state after half of the training, `snapshots=10` the
-    policies at ten moments of it. From such a state of a single policy's run, `from_run`, a fan can
-    begin. `progress` shows a bar where there is a terminal, unless `on_tick` is told instead.
+    Without a `method` it is the recommended one: a line of vigour ("vigour") where actions are
+    continuous, else anchors that trust their sensors differently ("senses"). The paper's line is
+    "lop". Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said
+    otherwise; robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`).
+    With `out` the run is kept in that folder, checkpoints included, and `resume=True` continues one
+    that was interrupted; `keep_at=0.5` also keeps the state after half of the training,
+    `snapshots=10` the policies at ten moments of it. From such a state of a single policy's run,
+    `from_run`, a fan can begin. `progress` shows a bar on a terminal, unless `on_tick` is given: a
+    function that gets each `Tick`.
     """
     trained = train_seeds(
         suite,

@@ -26,7 +26,7 @@ class SlacklineError(Exception):
 
 
 def _harmless(text: str) -> str:
-    """Text without what a terminal would obey: names in strangers' files may hold anything."""
+    """Text without terminal control characters: names in files may hold anything."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c.isspace() else ascii(c)[1:-1] for c in text)
@@ -61,7 +61,7 @@ class NotNamed(SlacklineError):  # noqa: N818
         self.why, self.flags = why, tuple(flags)
 
     def for_command(self, command: Sequence[str]) -> str:
-        """The message for somebody who gave `command`."""
+        """The message on the command line, where `command` was given."""
         if not self.flags:
             return str(self)
         line = shlex.join([*command, *self.flags])

@@ -35,8 +35,8 @@ OnTick = Callable[[Tick], None]
 
 @contextmanager
 def training_bar(title: str, digits: int | None = None, *, shown: bool = True) -> Iterator[OnTick]:
-    """A bar with the return (so many decimals, or by its size), steps per second and the
-    time left; nothing when nobody is watching, or it is not to be shown."""
+    """A bar with the return (so many decimals, or by its size), steps per second and the time left;
+    nothing where there is no terminal, or if it is not to be shown."""
     if not (shown and STDERR.is_terminal):
         yield lambda _: None
         return

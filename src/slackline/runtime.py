@@ -16,7 +16,7 @@ physics, thousands of small ones a step, then spends half its time on calls. See
 benchmarks/loops.py."""
 
 DEVICES = "xla_force_host_platform_device_count"
-"""The other way to tell JAX how many CPU devices there are."""
+"""The flag of XLA that also sets the number of CPU devices."""
 
 SMALL_PROGRAMS = {
     "jax_persistent_cache_min_compile_time_secs": 0.1,

@@ -1,6 +1,8 @@
-"""How numbers are shown to people."""
+"""How numbers and commands are shown to people."""
 
 from __future__ import annotations
+
+import shlex
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,3 +29,8 @@ def human(number: float) -> str:
         if abs(number) >= size:
             return f"{number / size:.3g}{unit}"
     return f"{number:.3g}"
+
+
+def command(*words: object) -> str:
+    """A command of slackline's as one line, quoted so that a shell takes it."""
+    return shlex.join(["slackline", *map(str, words)])

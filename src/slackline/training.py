@@ -133,8 +133,8 @@ def _trained(training: _Training, folder: RunFolder) -> list[Subspace]:
 
 
 def knowing_their_returns(subspaces: list[Subspace], suite: Suite) -> list[Subspace]:
-    """With the training return along z, which adapters begin from. Environments outside JAX may be
-    slow, or robots: they take the steps that were asked for and no more."""
+    """With the training return along z, which adapters begin from. Not on environments outside JAX,
+    which may be slow, or robots: they take the steps that were asked for and no more."""
     return with_training_returns(subspaces, suite) if suite.env.in_jax else subspaces
 
 
@@ -404,8 +404,8 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
         parts["normaliser"] = jax.vmap(Moments.frozen)(state.moments)
     parts = jax.tree.map(members_as_anchors, parts)
     each = [jax.tree.map(lambda leaf, i=i: leaf[i], parts) for i in range(num_seeds)]
-    for own in each:
-        own["policy"] = method.conditioning.spelt_out(method.latent, own["policy"])
+    for own, seed in zip(each, config.seeds, strict=True):
+        own["policy"] = method.conditioning.spelt_out(method.latent, own["policy"], seed)
     return [
         Subspace(
             config.suite,
@@ -423,8 +423,8 @@ def subspaces_of(config: RunConfig, suite: Suite, state: TrainState) -> list[Sub
 
 @contextmanager
 def _stop_requests() -> Iterator[Callable[[], int]]:
-    """Turn the first signal to stop into a number to ask for (0 until then), so that the stride in
-    hand can be saved.
+    """Turn the first signal to stop into a number to ask for (0 until then), so that the current
+    stride can be saved.
 
     A second one stops at once. Outside the main thread signals cannot be caught and are left alone.
     """

@@ -23,6 +23,7 @@ class Transition(NamedTuple):
     next_observation: Array
     """The observation after the step, before any reset: the final one where an episode ended."""
     real: Array | None = None
-    """False where a host environment spent the step on a reset; None: all of them are real."""
+    """False where an environment outside JAX spent the step on a reset; None: all of them are
+    real."""
     value: Array | None = None
     """V(s, z), where it was computed while acting."""

@@ -155,7 +155,7 @@ def test_tell_twice(name: str) -> None:
     adapter = by_hand(Interval(), name, 4, **OPTIONS.get(name, {}))
     z = adapter.ask()
     adapter.tell(z, 1.0)
-    with pytest.raises(SlacklineError, match="has no episode out"):
+    with pytest.raises(SlacklineError, match="has no episode to tell"):
         adapter.tell(z, 1.0)
 
 

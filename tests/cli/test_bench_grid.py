@@ -30,13 +30,13 @@ def test_cells_that_fail_are_listed_with_their_logs(
     out = tmp_path / "b"
     words = ["bench", "cartpole", "--engine", "inline", "--retries", "1", "--out", str(out)]
     assert cli.run(words) == 3
-    assert tried == ["cartpole-single"] * 2 + ["cartpole-fan"] * 2
+    assert tried == ["cartpole-single"] * 2 + ["cartpole-senses"] * 2
     said = capsys.readouterr().err
     assert said.startswith(
         "error: 2 of 2 cells failed, each tried 2 times: cartpole-single: no luck"
     )
     assert said.count("\n") == 1
-    log = out / "logs" / "cartpole-fan.log"
+    log = out / "logs" / "cartpole-senses.log"
     assert f"(log: {log})" in said
     assert log.read_text().count("ValueError: no luck") == 2
 

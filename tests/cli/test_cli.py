@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from commands import refused
 
 from slackline import cli
 from slackline.io.tensors import read_tensors
@@ -34,16 +35,6 @@ def slackline(*words: str, cwd: Path, **environment: str) -> subprocess.Complete
         check=False,
         timeout=300,
     )
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    """What the command says when it exits with 2; always one line and never a traceback."""
-    assert cli.run(list(words)) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    assert captured.err.startswith("error: ")
-    assert captured.err.count("\n") == 1
-    return captured.err
 
 
 @pytest.fixture(scope="module")
@@ -123,10 +114,11 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
         ("train cartpole --seeds -3", "seeds is -3"),
         ("train cartpole --seeds 1e9", "--seeds"),
         ("train cartpole --first-seed -1", "seed is -1"),
-        ("train cartpole --beta -1", "beta is -1"),
-        ("train cartpole --beta nan", "beta is nan"),
-        ("train cartpole --beta inf", "beta is inf"),
+        ("train cartpole --method lop --beta -1", "beta is -1"),
+        ("train cartpole --method lop --beta nan", "beta is nan"),
+        ("train cartpole --method lop --beta inf", "beta is inf"),
         ("train cartpole --method single --beta 1", "has no option 'beta'"),
+        ("train cartpole --beta 1", "methods with it: lop, cop, bop"),
         ("train cartpole --penalty both", "--penalty: 'both' is not one of tensor, vector"),
         ("train cartpole --hyper.policy-lr 0", "policy_lr is 0"),
         ("train cartpole --hyper.num-envs 0", "num_envs is 0"),
@@ -231,7 +223,7 @@ def test_bench_dry_run_prints_commands_and_does_nothing(
     out = tmp_path / "b"
     assert cli.run(["bench", "cartpole", "--seeds", "3", "--out", str(out), "--dry-run"]) == 0
     *lines, total = capsys.readouterr().out.splitlines()
-    assert [line.split()[4] for line in lines] == ["single", "fan"]
+    assert [line.split()[4] for line in lines] == ["single", "senses"]
     assert all("--preset paper" in line and "adapt" in line for line in lines)
     assert all(re.search(r"  # cartpole-\w+: about \d+(\.\d)? (s|min)$", line) for line in lines)
     assert total.startswith("# 2 cells, 2 to run: about ")

@@ -121,7 +121,7 @@ ARGUMENTS = ["seed", "steps", "preset", "hyper", "out", "keep_at", "from_run", "
 @fuzzed
 @given(
     st.sampled_from(["cartpole", "pendulum"]) | ANYTHING,
-    st.sampled_from(["fan", "lop", "single"]) | ANYTHING,
+    st.sampled_from(["senses", "fan", "lop", "single"]) | ANYTHING,
     st.sampled_from(ARGUMENTS),
     ANYTHING,
 )

@@ -43,6 +43,7 @@ NAMES = (
     "LongPole",
     "lop",
     "fan",
+    "senses",
     "single",
     "ppo",
     "true",

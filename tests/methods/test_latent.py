@@ -56,6 +56,34 @@ def test_anchor_coefficients_sum_to_one(latent: Latent) -> None:
     np.testing.assert_allclose(weights.sum(axis=-1), 1.0, rtol=1e-5)
 
 
+@pytest.mark.parametrize("latent", SPACES, ids=repr)
+def test_a_cover_lies_in_the_space_and_repeats_nothing(latent: Latent) -> None:
+    for cover in (latent.cover(9), latent.grid(9)):
+        assert cover.shape == (len(np.unique(cover, axis=0)), latent.size)
+        assert all(latent.contains(z) for z in cover)
+    np.testing.assert_array_equal(latent.cover(9)[0], latent.nested(1)[0])
+    assert latent.has_choice == (len(latent.cover(9)) > 1)
+
+
+@pytest.mark.parametrize(
+    ("latent", "num_covering", "num_in_grid"),
+    [
+        (Point(), 1, 1),
+        (Simplex(2), 4, 4),
+        (Interval(), 4, 4),
+        (Bezier(5), 4, 4),
+        (Simplex(3), 8, 4),
+        (Members(3), 3, 3),
+        (Skills(7), 7, 7),
+        (Skills(10), 8, 10),
+    ],
+    ids=repr,
+)
+def test_how_many_cover_a_space(latent: Latent, num_covering: int, num_in_grid: int) -> None:
+    assert len(latent.cover(4, wider=2)) == num_covering
+    assert len(latent.grid(4)) == num_in_grid
+
+
 @pytest.mark.parametrize("num", [2, 3, 5])
 def test_simplex_is_sampled_flat(num: int) -> None:
     """Mean 1/N, variance (N−1)/(N²(N+1)), covariance −1/(N²(N+1)); z_1 follows Beta(1, N−1)."""
@@ -287,3 +315,55 @@ def test_each_seed_draws_its_own_candidates() -> None:
     np.testing.assert_allclose(every.mean(axis=0), 1 / 3, atol=0.02)
     for same in (Simplex(2), Simplex(3, spread="even"), Bezier(3), Members(4)):
         assert same.drawn_by(7) is same
+
+
+def centred_with(**shares: float) -> np.ndarray:
+    """z of nine anchors with shares like a1=0.5 (anchors count from 1)."""
+    z = np.zeros(9, np.float32)
+    for name, share in shares.items():
+        z[int(name[1:]) - 1] = share
+    return z
+
+
+@pytest.mark.parametrize(
+    ("z", "text"),
+    [
+        (np.full(9, 1.0 / 9.0), "centre"),
+        (centred_with(a4=1.0), "#4"),
+        (centred_with(a1=0.5, a3=0.5), "0.50 #1 + 0.50 #3"),
+        (centred_with(a2=0.3, a9=0.7), "0.70 #9 + 0.30 #2"),
+        (centred_with(a1=0.4, a2=0.3, a3=0.2, a4=0.1), "0.40 #1 + 0.30 #2 + 0.20 #3 + …"),
+        (centred_with(a1=0.999, a2=0.001), "#1"),
+    ],
+)
+def test_many_anchors_are_shown_by_their_shares(z: np.ndarray, text: str) -> None:
+    assert Simplex(9).show(z) == text
+
+
+def test_few_anchors_are_shown_number_by_number() -> None:
+    assert Simplex(3).show(np.array([0.2, 0.3, 0.5])) == "0.20 0.30 0.50"
+    assert Simplex(2).show(np.array([0.25, 0.75])) == "0.25"
+
+
+def test_z_of_many_anchors_may_be_given_by_name() -> None:
+    latent = Simplex(9)
+    assert (latent.parse("#4") == centred_with(a4=1.0)).all()
+    np.testing.assert_allclose(latent.parse("centre"), np.full(9, 1.0 / 9.0), rtol=1e-6)
+    for wrong in ("#0", "#10", "#", "middle", "0.5"):
+        with pytest.raises(SlacklineError, match=r"must be 9 .* or an anchor: '#1' to '#9'"):
+            latent.parse(wrong)
+
+
+@pytest.mark.parametrize(
+    ("latent", "middle"),
+    [
+        (Simplex(2), [0.5, 0.5]),
+        (Simplex(3), [1 / 3, 1 / 3, 1 / 3]),
+        (Interval(), [0.5]),
+        (Bezier(3), [0.5]),
+        (Members(2), [1.0, 0.0]),
+        (Point(), []),
+    ],
+)
+def test_every_space_has_a_centre(latent: Latent, middle: list[float]) -> None:
+    np.testing.assert_allclose(latent.parse("centre"), middle, rtol=1e-6)

@@ -16,11 +16,11 @@ import pytest
 from fake_store import VARIATIONS, Store
 from plotly.offline import get_plotlyjs
 
-from slackline.drawing.sheet import COLOURS
+from slackline.drawing.sheet import COLOURS, NUM_COLOURS
 from slackline.errors import SlacklineError
 from slackline.methods.catalogue import CATALOGUE
 from slackline.paper import CITATION, paper_average, paper_ratio, paper_score
-from slackline.report.charts import NUM_COLOURS, colour_index
+from slackline.report.charts import colour_index
 from slackline.report.figures import draw_figures
 from slackline.report.markup import asset
 from slackline.report.page import write_page
@@ -201,6 +201,7 @@ def test_every_method_has_a_colour_of_its_own() -> None:
         assert style.count(f"--c{index}: #") == 2, "light and dark"
         assert f".swatch.c{index} {{" in style
     assert len(set(COLOURS)) == NUM_COLOURS
+    assert [f"--c{i}: #" in style for i in (NUM_COLOURS - 1, NUM_COLOURS)] == [True, False]
 
 
 def test_page_refers_to_nothing_outside(pair: Store) -> None:

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from commands import refused, told
 from documents import blocks
 from fake_store import Store
 
@@ -28,21 +29,6 @@ def cells(table: Table, row: str) -> dict[str, str]:
         names.append(f"paper {last}" if column.quoted else column.name)
         last = last if column.quoted else column.name
     return dict(zip(names, found.cells, strict=True))
-
-
-def printed(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    capsys.readouterr()
-    assert cli.run(["report", *words]) == 0
-    return capsys.readouterr().out
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    capsys.readouterr()
-    assert cli.run(["report", *words]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
-    return error
 
 
 def test_the_summary_has_all_families_and_says_what_was_not_run(pair: Store) -> None:
@@ -100,6 +86,15 @@ def test_shots_are_beside_the_papers_and_a_part_of_the_skills_is_marked(store: S
     assert "--skills 5" in commands["ant: diayn_r at K = 5"]
 
 
+def test_commands_can_be_typed_whatever_folders_are_called(store: Store) -> None:
+    store.add("lop", suite="ant", shots=(5,), steps=40_960, folder="my line")
+    store.add("single", suite="ant", shots=(5, 10), steps=40_960)
+    missing = shots_table(load_results(store.path)).tables[1]
+    commands = {row.cells[0]: row.cells[1] for row in missing.rows}
+    words = shlex.split(commands["ant: lop at K = 10"])
+    assert words == ["slackline", "adapt", str(store.path / "my line"), "--shots", "10"]
+
+
 def test_skills_trained_for_each_k_are_one_row_of_runs(store: Store) -> None:
     store.add("diayn_r", suite="ant", shots=(5, 10), steps=40_960)
     store.add("diayn_r", suite="ant", folder="five", options={"skills": 5}, shots=(5,),
@@ -132,7 +127,9 @@ def test_betas_are_beside_the_papers_with_the_training_return(store: Store) -> N
 def test_every_table_in_every_format(
     pair: Store, capsys: pytest.CaptureFixture[str], name: str, kind: str
 ) -> None:
-    text = printed(capsys, str(pair.path), "--table", name, "--format", kind, "--paper-scoring")
+    text = told(
+        capsys, "report", str(pair.path), "--table", name, "--format", kind, "--paper-scoring"
+    )
     if name in ("summary", "variations"):
         assert "biased" in text
         assert "lop" in text
@@ -143,7 +140,7 @@ def test_every_table_in_every_format(
 def test_csv_has_plain_numbers(pair: Store, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     out = tmp_path / "deep" / "table.csv"
     words = ("--table", "summary", "--format", "csv", "--out", str(out))
-    assert f"table: {out}" in printed(capsys, str(pair.path), *words)
+    assert f"table: {out}" in told(capsys, "report", str(pair.path), *words)
     single, line = csv.DictReader(io.StringIO(out.read_text()))
     assert float(line["mean"]) == pytest.approx(
         pair.fresh["lop", 10].astype(float)[:, 1:].mean(), rel=1e-5
@@ -156,21 +153,21 @@ def test_csv_has_plain_numbers(pair: Store, tmp_path: Path, capsys: pytest.Captu
 def test_only_some_suites(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     store.add("lop")
     store.add("lop", suite="acrobot", level=-100.0)
-    text = printed(capsys, str(store.path), "--table", "variations", "--suites", "acrobot")
+    text = told(capsys, "report", str(store.path), "--table", "variations", "--suites", "acrobot")
     assert "Acrobot" in text
     assert "CartPole" not in text
-    text = printed(capsys, str(store.path), "--table", "summary", "--suites", "acrobot")
+    text = told(capsys, "report", str(store.path), "--table", "summary", "--suites", "acrobot")
     assert "acrobot" in text
     assert "cartpole" not in text, "it was run, and is no row of what was not"
     words = (str(store.path), "--table", "variations", "--suites", "acrobat")
-    assert "unknown suite 'acrobat'; did you mean acrobot?" in refused(capsys, *words)
+    assert "unknown suite 'acrobat'; did you mean acrobot?" in refused(capsys, "report", *words)
 
 
 def test_options_that_do_not_go_together(pair: Store, capsys: pytest.CaptureFixture[str]) -> None:
     folder = str(pair.path)
-    assert "it is of --table" in refused(capsys, folder, "--format", "csv")
+    assert "it is an option of --table" in refused(capsys, "report", folder, "--format", "csv")
     words = (folder, "--table", "beta", "--markdown", "x.md")
-    assert "leave --markdown out" in refused(capsys, *words)
+    assert "leave --markdown out" in refused(capsys, "report", *words)
 
 
 def test_the_documents_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from commands import refused
 from fake_store import Store
 
 from slackline import cli
@@ -39,15 +40,6 @@ def row_of(rows: list[dict[str, Any]], method: str, **wanted: Any) -> dict[str, 
         if row["method"] == method and all(row[name] == value for name, value in wanted.items())
     )
     return found
-
-
-def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    capsys.readouterr()
-    assert cli.run(["report", *words]) == 2
-    error = capsys.readouterr().err
-    assert error.startswith("error: ")
-    assert error.count("\n") == 1
-    return error
 
 
 def rewrite(run: RunFolder, **columns: pl.Expr) -> None:
@@ -174,7 +166,7 @@ def test_the_same_seed_twice_is_refused(
 ) -> None:
     pair.add("lop", folder="again", first_seed=2)
     out = tmp_path / "summary.json"
-    message = refused(capsys, str(pair.path), "--summary", str(out))
+    message = refused(capsys, "report", str(pair.path), "--summary", str(out))
     assert "both hold seed 2 of lop on cartpole with the same settings" in message
     assert not out.exists()
 
@@ -339,12 +331,12 @@ def test_bad_input_is_one_line(
     store.add("lop", seeds=1)
     (store.path.parent / "empty").mkdir()
     monkeypatch.chdir(store.path.parent)
-    assert problem in refused(capsys, *words.split())
+    assert problem in refused(capsys, "report", *words.split())
     assert {path.name for path in Path().iterdir()} == {"runs", "empty"}
 
 
 def test_nothing_to_average_is_refused(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     store.add("lop", variations=("LongPole",))
-    message = refused(capsys, str(store.path), "--summary", str(store.path / "s.json"))
+    message = refused(capsys, "report", str(store.path), "--summary", str(store.path / "s.json"))
     assert "there is nothing to summarise" in message
     assert "5 of 6 variations are missing" in message

@@ -184,6 +184,20 @@ def test_json_without_end_is_refused(text: str) -> None:
         RunFolder(".").read()
 
 
+def test_a_config_is_decoded_again_when_the_file_has_changed() -> None:
+    shutil.copytree(EARLIER / "word", "word")
+    run = RunFolder("word")
+    assert run.config() is run.config()
+    before, values = run.config(), json.loads(Path("word/run.json").read_text())
+    values["config"]["steps"] += 1
+    Path("word/run.json").write_text(json.dumps(values))
+    assert run.config().steps == before.steps + 1
+    values["config"]["steps"] = -1
+    Path("word/run.json").write_text(json.dumps(values))
+    with pytest.raises(SlacklineError, match="steps is -1"):
+        run.config()
+
+
 def test_policies_of_another_body_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever run.json says they were trained on."""
     shutil.copytree(EARLIER / "word", "word")
@@ -193,7 +207,7 @@ def test_policies_of_another_body_are_refused(capsys: pytest.CaptureFixture[str]
     tensors, header = read_tensors(Path("word/subspace.safetensors"))
     write_tensors(Path("word/subspace.safetensors"), tensors, header | {"suite": "cartpole"})
     said = refused(capsys, "adapt", "word", *SMALL)
-    assert "its policies see (3,)" in said
+    assert "word/subspace.safetensors: its policies see (3,)" in said
     assert "on cartpole they would have to see (4,)" in said
 
 

@@ -106,7 +106,7 @@ def test_the_quick_preset_costs_a_fourteenth() -> None:
     assert (CPU.patch, QUICK.patch, QUICK.channels) == (2, 4, CPU.channels)
     assert QUICK.vision == "strided"
     assert strided == pytest.approx(residual / 14, rel=0.02)
-    assert SUITE.preset("quick", "fan") is QUICK
+    assert SUITE.preset("quick", "senses") is QUICK
 
 
 @pytest.mark.usefixtures("procgen_games")

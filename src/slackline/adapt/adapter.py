@@ -1,8 +1,8 @@
-"""The seam of adaptation: an adapter says which z to try next, and which one is best so far.
+"""The interface of adapters: which z to try next, and which one is best so far.
 
 Adapters are pure: state in, state out, and the state is nothing but what was asked and what came
-back. So one adapter serves the compiled program (`kshot.py`), the loop around environments of a
-host and people's hands (`asktell.py`), can be saved at any time, and needs NumPy alone.
+back. So one adapter serves the compiled program (`kshot.py`), the loop around environments outside
+JAX and ask/tell by hand (`asktell.py`). It can be saved at any time, and needs NumPy alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_CANDIDATES = 1_000_000
 LARGEST = 1e30
-"""Larger returns are refused: their squares would not be finite for long."""
+"""Larger returns are refused: sums of their squares could overflow."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class State:
     asked: np.ndarray
     """The z of every episode that was asked for, in order, (n, size)."""
     returns: np.ndarray
-    """What each of them returned, (n,); NaN while the episode is out."""
+    """What each of them returned, (n,); NaN until that was told."""
 
     @property
     def remaining(self) -> int:
@@ -44,7 +44,7 @@ class State:
 
     @property
     def told(self) -> np.ndarray:
-        """Which of the asked episodes came back, (n,)."""
+        """Which of the asked episodes were told, (n,)."""
         return np.isfinite(self.returns)
 
     @property
@@ -63,7 +63,8 @@ class Choice:
     error: float
     """Standard error of that."""
     probability: float
-    """That it returns more than the default z. One half: it is the default z, or nobody knows."""
+    """That it returns more than the default z; 0.5 if it is the default z, or if nothing is
+    known."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.array(self.z, dtype=dtype)
@@ -86,7 +87,8 @@ class Adapter(abc.ABC):
         return replace(state, asked=asked, returns=np.concatenate([state.returns, out])), z
 
     def tell(self, state: State, z: np.ndarray, returns: np.ndarray) -> State:
-        """What episodes at z (num, size), all of which are out, returned (num,)."""
+        """Record what episodes at z (num, size), all of them asked for and not told yet, returned
+        (num,)."""
         told, out = state.returns.copy(), np.flatnonzero(~state.told)
         if np.array_equal(state.asked[out], z):  # a whole round, in its order
             told[out] = returns
@@ -97,7 +99,8 @@ class Adapter(abc.ABC):
         return replace(state, returns=told)
 
     def batch(self, budget: int) -> int:
-        """How many episodes to ask for at once where episodes are cheap and asking is not."""
+        """How many episodes to ask for at once in a compiled program, where asking costs more than
+        playing."""
         return max(1, budget // 20)
 
     @abc.abstractmethod

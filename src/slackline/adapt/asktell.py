@@ -1,6 +1,6 @@
 """Ask/tell by hand: ask for a z, run an episode anywhere, tell the return; stop whenever you like.
 
-A thin wrapper around an adapter that checks what people tell and keeps its state in a JSON file.
+A wrapper around an adapter that checks what it is told and saves its state to a JSON file.
 """
 
 from __future__ import annotations
@@ -29,9 +29,8 @@ SCHEMA = 1
 
 
 class AskTell:
-    """An adapter at work on one line.
-
-    Several episodes may be out at once (ask, ask, tell, tell). The budget is never exceeded.
+    """An adapter for one line. Several episodes may be asked for before one is told (ask, ask,
+    tell, tell). The budget is never exceeded.
     """
 
     def __init__(self, adapter: Adapter, line: Subspace, budget: int):
@@ -65,7 +64,7 @@ class AskTell:
 
     @property
     def noise(self) -> float:
-        """What is believed of the standard deviation of one episode's return."""
+        """The estimated standard deviation of one episode's return."""
         return believe(self.state).noise
 
     @property
@@ -102,7 +101,7 @@ class AskTell:
         asked = self._asked(z)
         if not (~self.state.told & (self.state.asked == asked).all(axis=-1)).any():
             raise SlacklineError(
-                f"z = {_show(z)} has no episode out: all that were asked for it have been told"
+                f"z = {_show(z)} has no episode to tell: all asked for there have been told"
             )
         self.state = self.adapter.tell(self.state, asked[None], np.array([float(episode_return)]))
 
@@ -111,8 +110,8 @@ class AskTell:
         return self.adapter.best(self.state)
 
     def _asked(self, z: Any) -> np.ndarray:
-        """The asked z that is meant; a copy that went through text (rounded) still counts, and one
-        with an episode out is meant before one without."""
+        """The asked z that equals `z` up to rounding, as after being written as text; one with an
+        episode to tell goes first."""
         try:
             given = self.state.latent.parse(z)
         except SlacklineError:
@@ -190,7 +189,7 @@ def options_of(adapter: Adapter) -> dict[str, Any]:
 
 
 def identity(line: Subspace) -> dict[str, Any]:
-    """What tells a line from others: where it was trained, and its weights."""
+    """What identifies a line: where it was trained, and its weights."""
     digest = hashlib.sha256()
     for array in _arrays(line.policy):
         digest.update(np.ascontiguousarray(array, np.float32).tobytes())

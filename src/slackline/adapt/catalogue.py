@@ -12,6 +12,7 @@ from slackline.adapt.halving import Halving
 from slackline.adapt.nested import Nested
 from slackline.adapt.safe import Safe
 from slackline.errors import SlacklineError, require_count, require_name, require_number
+from slackline.shown import command
 
 if TYPE_CHECKING:
     from slackline.methods.latent import Latent
@@ -51,7 +52,7 @@ class Spending:
 
     @property
     def shots(self) -> int:
-        """What the score table files it under: K for the paper's grid, else the budget."""
+        """The score table's `shots`: K for the paper's grid, else the budget."""
         return self.adapter.shots if isinstance(self.adapter, Grid) else self.budget
 
 
@@ -65,8 +66,9 @@ def spending(
     stop_hopeless: float | None = None,
     **options: Any,
 ) -> Spending:
-    """The adapter that is meant. `shots` and `episodes` are the paper's: without a name they mean
-    its grid, whose budget is their product; what is left out of them is `usual`."""
+    """The adapter and the budget that these arguments stand for. `shots` and `episodes` are the
+    paper's: without a name they mean its grid, whose budget is their product; `usual` are their
+    defaults."""
     paper = budget is None or shots is not None or episodes is not None
     if name is None:
         name = PAPER if paper else WITH_BUDGET
@@ -101,3 +103,9 @@ def adapter_named(name: str, **options: Any) -> Adapter:
             has = ", ".join(known) or "none"
             raise SlacklineError(f"adapter {name!r} has no option {option!r} (it has: {has})")
     return kind(**options)
+
+
+def adapt_command(folder: object, shots: int | None = None) -> str:
+    """The command to type that adapts a run by the paper's grid, with K shots or the protocol's."""
+    how = ("--adapter", PAPER) if shots is None else ("--shots", shots)
+    return command("adapt", folder, *how)

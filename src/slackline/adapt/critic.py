@@ -13,7 +13,7 @@ from slackline.networks.mlp import MLP
 from slackline.subspace import Subspace
 
 NUM_POINTS = 17
-"""z's of a line that are ranked; three times as many where there are more anchors."""
+"""z's of a line that are ranked; elsewhere more (`Latent.cover`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ def ranked(line: Subspace, observations: Any) -> Ranking:
             f"observations have shape {np.shape(observations)}; they must be finite numbers, "
             f"{line.observation_shape} or (num, {line.observation_shape[0]})"
         )
-    z = latent.nested(NUM_POINTS if latent.size <= 2 else 3 * NUM_POINTS)
+    z = latent.cover(NUM_POINTS)
     values = np.array([critic.given(one)(seen).mean(dtype=np.float64) for one in z])
     order = np.argsort(-values, kind="stable")
     return Ranking(z[order], values[order])
@@ -46,7 +46,9 @@ def critic_of(line: Subspace) -> MLP:
     critic: Any = tree_map(np.asarray, line.critic)
     sees_z = line.method.member.latent.size == line.method.latent.size
     if not isinstance(critic, MLP) or not sees_z:
-        raise SlacklineError(f"{line.method.name}: has no critic that sees z, so it ranks none")
+        raise SlacklineError(
+            f"method {line.method.name!r} has no critic that sees z, so it cannot rank z's"
+        )
     if line.normaliser is None:
         return critic
     return tree_map(np.asarray, line.normaliser).folded_into(critic)

@@ -1,8 +1,9 @@
 """Stop hopeless episodes early: those that are far behind the best one at the same step.
 
 An episode is hopeless at step t if its return so far is `margin` standard deviations of an episode
-below what the best whole episode had by step t. It is told as if it had gone on from there as well
-as that one did: more than it would have returned, most likely, and still too little to win.
+below what the best whole episode had by step t. The adapter is told its return so far plus what the
+best episode earned after step t: most likely more than it would have returned, and still less than
+the best.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class Course:
     """Steps that stopped episodes would have had, had they been as long as it."""
 
     def partial_at(self, step: int) -> float:
-        """Its return after so many steps, or all of it where it had fewer."""
+        """Its return after so many steps, or the whole one if it had fewer."""
         return float(self.partial[min(step, len(self.partial)) - 1])
 
     @property
@@ -79,7 +80,7 @@ class Episode:
         """Count a step's reward. True: it is hopeless, stop it and call `end()`.
 
         `done` says that the episode ended with this step, by itself or by its time limit: then it
-        is never hopeless, and told as it was. A robot that fell is owed nothing more.
+        is never hopeless, and its return is told as it is.
         """
         require_number("reward", reward, low=-LARGEST, high=LARGEST)
         self._return += float(reward)

@@ -1,4 +1,4 @@
-"""Did it help? The chosen z beside the default one, on the same fresh episodes."""
+"""Whether adapting helped: the chosen z beside the default one, on the same fresh episodes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adaptation on environments of a host: the episodes that adapters ask for, played in pools."""
+"""Adaptation on environments outside JAX: the episodes that adapters ask for, played in pools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SLOTS = 128
 
 
 class HostPlayer:
-    """Plays the episodes that adapters ask for in pools of a host's environments."""
+    """Plays the episodes that adapters ask for in pools of environments outside JAX."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class HostPlayer:
         return self._played(z, phase)
 
     longest = None
-    """Nobody knows how long their episodes may be."""
+    """Unknown: environments outside JAX need not declare a time limit."""
 
     def watched(
         self, z: np.ndarray, number: np.ndarray, repeat: np.ndarray, floors: np.ndarray

@@ -250,7 +250,7 @@ class Player(Protocol):
 
     @property
     def longest(self) -> int | None:
-        """Steps of the longest episode there can be; None if nobody knows."""
+        """Steps of the longest possible episode; None if that is unknown."""
         ...
 
     def watched(
@@ -268,7 +268,7 @@ class Player(Protocol):
 def player(
     subspaces: Sequence[Subspace], variations: Sequence[Variation], suite: Suite, most: int
 ) -> Player:
-    """Who plays the suite's episodes, at most so many a seed and variation at once."""
+    """What plays the suite's episodes: at most so many at once for each seed and variation."""
     policies = jax.tree.map(lambda *leaves: np.stack(leaves), *[s.acting for s in subspaces])
     seeds, method = [subspace.seed for subspace in subspaces], subspaces[0].method
     if not suite.env.in_jax:

@@ -19,8 +19,8 @@ import numpy as np
 
 from slackline.adapt.adapter import Choice, State, Tried, tried
 
-NUM_POINTS = 17
-"""z's of a line that are considered; six times as many where there are more anchors."""
+NUM_POINTS, WIDER = 17, 6
+"""z's of a line that are considered, and how many times as many elsewhere (`Latent.cover`)."""
 MOST_SHOTS = 128
 """More different z's than the belief is meant to be computed for."""
 LENGTHS, SIZES, NOISES = (0.15, 0.4, 1.2), (0.03, 0.1, 0.3, 1.0), (0.01, 0.03, 0.1, 0.3, 1.0)
@@ -34,7 +34,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 
 @dataclass(frozen=True, eq=False)
 class Belief:
-    """What is believed of the mean return at P z's: a normal law."""
+    """The posterior of the mean return at P z's: a multivariate normal distribution."""
 
     z: np.ndarray
     """(P, size); the first is the default z."""
@@ -66,7 +66,8 @@ class Belief:
         return normal_cdf(float(gap), max(float(variance), 0.0))
 
     def after(self, i: int) -> Belief:
-        """How sure it will be once an episode at the i-th z is back, whatever that returns."""
+        """The posterior once an episode at the i-th z is told, whatever it returns: the same mean,
+        less variance."""
         column = self.covariance[:, i]
         known = np.outer(column, column) / max(column[i] + self.noise**2, 1e-300)
         return replace(self, covariance=self.covariance - known)
@@ -80,7 +81,8 @@ def normal_cdf(x: float, variance: float) -> float:
 
 
 def believe(state: State) -> Belief:
-    """The belief after all that was told. Episodes that are out make it surer, not different."""
+    """The posterior after all that was told. Episodes that are not told yet reduce its variance and
+    leave its mean."""
     z, data = considered(state), tried(state)
     shape, unit = training_shape(state, z), unit_of(state, data)
     if len(data.means):
@@ -98,15 +100,15 @@ def considered(state: State) -> np.ndarray:
     """The z's (P, size) to choose from: the default z first, then a cover of the space and all
     that was asked for."""
     latent = state.latent
-    cover = latent.nested(NUM_POINTS if latent.size <= 2 else 6 * NUM_POINTS)
+    cover = latent.cover(NUM_POINTS, wider=WIDER)
     every = np.concatenate([state.default[None], cover, state.asked])
-    if latent.size == 0:
+    if not latent.has_choice:
         return every[:1]
     return every[np.sort(np.unique(every, axis=0, return_index=True)[1])]
 
 
 def unit_of(state: State, data: Tried) -> float:
-    """u: the largest of the changes of the return that are known of."""
+    """u: the largest change of the return that was seen."""
     changes = [1e-6]
     if state.prior is not None:
         mean = state.prior.mean

@@ -74,7 +74,7 @@ def adapt_one(
 
 
 def as_variation(suite: Suite, change: Change) -> Variation:
-    """A variation of the suite by its name, or whatever else a change may be given as."""
+    """A variation from its name in the suite, or from anything else that `line.adapt` takes."""
     if isinstance(change, str):
         return suite.variation(change)
     if isinstance(change, HostEnv):

@@ -14,7 +14,7 @@ from slackline.adapt.model import Belief, believe, distances, knowledge_gradient
 from slackline.errors import SlacklineError, require_number
 
 STEP = 0.15
-"""How far from good z's it dares to go, where two anchors are 1 apart."""
+"""The largest distance from a z that is known to be good; two anchors are 1 apart."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Safe(Adapter):
     """As `bayes`, but only where an episode returns the floor or more with some probability.
 
     Where no z is that safe, the one that is safest by prediction is asked for, at first the default
-    z: so the floor is not promised, only never given up knowingly.
+    z: so the floor is not guaranteed: only predictions are held to it.
     """
 
     floor: float | None = None

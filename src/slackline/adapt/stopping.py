@@ -1,6 +1,7 @@
 """Stop hopeless episodes while many seeds and variations are played: `episode.py` for batches.
 
-An environment in JAX ends them itself (`Watching`); of a host's the runner lets go (`Watch`).
+Environments in JAX end them themselves (`Watching`); outside JAX the runner stops playing them
+(`Watch`).
 """
 
 from __future__ import annotations
@@ -125,7 +126,7 @@ class Following:
 
 
 class Watch:
-    """Follows the episodes of one pool of a host, and says which to let go of."""
+    """Follows the episodes of one pool outside JAX, and says which to stop."""
 
     def __init__(self, floors: np.ndarray, num_jobs: int):
         self.floors, self.num_jobs = floors, num_jobs

@@ -15,17 +15,17 @@ from slackline.subspace import Subspace
 from slackline.suites.suite import TRAIN, Suite
 
 NUM_POINTS, EPISODES, HOST_EPISODES = 9, 10, 3
-"""z's of a line that are measured (three times as many where there are more anchors), by so many
-episodes each; environments outside JAX step slowly."""
+"""z's of a line that are measured (elsewhere more: `Latent.cover`), by so many episodes each;
+environments outside JAX step slowly."""
 
 
 def with_training_returns(subspaces: Sequence[Subspace], suite: Suite) -> list[Subspace]:
     """The subspaces with what each z returns on the environment of `suite` that they were trained
     on, unless they have it already, are one policy, or it cannot be played."""
     latent = subspaces[0].method.latent
-    z = latent.nested(NUM_POINTS if latent.size <= 2 else 3 * NUM_POINTS)
-    if len(z) < 2 or all(subspace.training is not None for subspace in subspaces):
+    if not latent.has_choice or all(subspace.training is not None for subspace in subspaces):
         return list(subspaces)
+    z = latent.cover(NUM_POINTS)
     episodes = EPISODES if suite.env.in_jax else HOST_EPISODES
     try:
         play = player(subspaces, [TRAIN], suite, len(z) * episodes)

@@ -94,7 +94,7 @@ class Agent(abc.ABC):
         self, policy: Network, critic: Any, observation: Array, z: Array
     ) -> tuple[Array, Array]:
         """What the distribution takes, (..., num_outputs), from the policy at z, and V(s, z): the
-        critic always knows which policy it judges."""
+        critic always sees z."""
 
     @abc.abstractmethod
     def by_row(self, function: Callable[[Any], Array], rows: Any) -> Array:

@@ -14,7 +14,7 @@ from slackline.types import Array
 
 
 class VectorAgent(Agent):
-    """A multi-layer perceptron that acts, and another one that judges."""
+    """Policy and critic, each a multi-layer perceptron."""
 
     def network(
         self,
@@ -47,7 +47,7 @@ class VectorAgent(Agent):
 
 
 def shaped(policy: MLP, config: NetworkConfig) -> MLP:
-    """A fresh policy as `config` wants it: its last layer scaled, its layers normed."""
+    """A fresh policy with the last layer scaled and with LayerNorm, if `config` says so."""
     *hidden, last = policy.layers
     last = jax.tree.map(lambda x: x * config.output_scale, last)
     return (NormedMLP if config.layer_norm else MLP)((*hidden, last))

@@ -83,7 +83,7 @@ class Losses(NamedTuple):
 
 
 class ActorCritic(Algorithm):
-    """Learns from the steps of one iteration, by a surrogate that a subclass says."""
+    """Learns from the steps of one iteration, by the surrogate that a subclass defines."""
 
     @abc.abstractmethod
     def surrogate(self, log_prob: Array, samples: Samples, config: Any) -> Array:
@@ -256,9 +256,9 @@ def shuffled_units(config: Any, shape: tuple[int, ...]) -> Units:
 def next_values(value_of: Any, steps: Transition, values: Array, shortest_limit: int) -> Array:
     """V of the observations that the steps (T, N) reached, given those they began with.
 
-    They are the next row's, but for the last step and for time limits; after a termination nobody
-    asks. If no environment meets its time limit twice within that time, two rows of new values do
-    for T of them.
+    They are the next row's, except at the last step and at time limits; after a termination they
+    are not used. If no environment meets its time limit twice within T steps, two new rows are
+    enough.
     """
     if values.shape[0] > shortest_limit:
         return value_of(steps.next_observation, steps.z)

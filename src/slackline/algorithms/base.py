@@ -1,7 +1,8 @@
 """What an algorithm is: what is kept of the collected steps, and how an agent improves by it.
 
-An algorithm is pure and holds no state: everything that it learns is in the state that `init`
-gives and `update` moves on. It knows nothing of resets, meshes, vmapped seeds or host environments.
+An algorithm is pure and holds no state: everything that it learns is in the state that `init` gives
+and `update` moves on. It knows nothing of resets, meshes, vmapped seeds or environments outside
+JAX.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from slackline.analyses.analysis import (
     common_suite,
 )
 from slackline.analyses.playing import Oracle, adapted, oracle, protocol, stage_of
-from slackline.analyses.shots import dense
 from slackline.bench.stats import decimals
 from slackline.io.decode import count
 from slackline.report.chart import Axis, Chart, Diamonds, Line, Mark, Plate
@@ -29,7 +28,8 @@ from slackline.shown import counted
 from slackline.suites.suite import TRAIN, Suite, Variation
 
 FIRST = 2 * MAX_CANDIDATES
-"""The number of the dense grid's first z: its episodes are none of an adaptation's."""
+"""The number of the dense grid's first z, larger than any of an adaptation's, so that its episodes
+differ from those."""
 
 
 class Along(NamedTuple):
@@ -110,7 +110,7 @@ class AlongZ(Analysis):
             for subject, colour in zip(subjects, colours(subjects), strict=True)
         ]
         lines = [run for run in runs if len(run.best.zs) > 1]
-        single = next((run for run in runs if run.subject.method.latent.size == 0), None)
+        single = next((run for run in runs if not run.subject.method.latent.has_choice), None)
         return Finding(
             self.name,
             tuple(self.table(suite, run, chosen) for run in runs),
@@ -124,7 +124,7 @@ class AlongZ(Analysis):
     def along(self, subject: Subject, colour: int, variations: Sequence[Variation]) -> Along:
         """Play what one run needs."""
         adapting, latent = self.adapting(subject.suite), subject.method.latent
-        grid = dense(latent, self.points)
+        grid = latent.grid(self.points)
         num = len(grid) * adapting.score_episodes
         stage = stage_of(subject.suite, subject.subspaces, variations, num)
         best = oracle(stage, grid, adapting.score_episodes, FIRST)

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from slackline.drawing.sheet import styled
+from slackline.drawing.sheet import NUM_COLOURS, styled
 from slackline.errors import SlacklineError
 from slackline.io.files import write_atomic, write_output
 from slackline.methods.method import Method
 from slackline.report.chart import Plate
-from slackline.report.charts import NUM_COLOURS, colour_index
+from slackline.report.charts import colour_index
 from slackline.report.figures import draw_plate
 from slackline.report.findings import SUFFIX, Kept, write_finding
 from slackline.report.table import Table, markdown
@@ -53,7 +53,7 @@ class Subject:
 
     @cached_property
     def subspaces(self) -> list[Subspace]:
-        """One a seed, at home on the suite's environment."""
+        """One for each seed, with the suite as its home."""
         if not self.run.subspace_file.exists():
             raise SlacklineError(
                 f"{self.run.path}: its policies were not kept (there is no "

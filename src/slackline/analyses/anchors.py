@@ -10,7 +10,6 @@ import numpy as np
 
 from slackline.analyses.analysis import Analysis, Finding, Subject, colours, common_suite
 from slackline.analyses.playing import stage_of
-from slackline.analyses.shots import dense
 from slackline.errors import SlacklineError
 from slackline.io.decode import count
 from slackline.methods.auxiliary import CosinePenalty
@@ -58,7 +57,7 @@ class Apart(NamedTuple):
 class AnchorsApart(Analysis):
     """Cosine and distance between the anchors, and the return along the subspace on the training
     environment, over the training: as far as the run kept them (`train --snapshots 10` keeps the
-    policies on the way)."""
+    policies at ten moments)."""
 
     name: ClassVar[str] = "anchors"
     summary: ClassVar[str] = "how far apart the anchors are, and the return between them"
@@ -71,7 +70,7 @@ class AnchorsApart(Analysis):
     def of(self, subjects: Sequence[Subject], variations: Sequence[str] = ()) -> Finding:
         if variations:
             raise SlacklineError(
-                "anchors are looked at on the training environment; leave --variation out"
+                "this analysis plays on the training environment alone; leave --variation out"
             )
         suite = common_suite(subjects)
         runs = [
@@ -91,7 +90,7 @@ class AnchorsApart(Analysis):
                 "nothing between"
             )
         steps, logged, from_penalty = log_of(subject)
-        zs = dense(subject.method.latent, self.points)
+        zs = subject.method.latent.grid(self.points)
         snapshots = [self.snapshot(subject, zs, *each) for each in kept(subject)]
         return Apart(subject, colour, final, steps, logged, from_penalty, zs, snapshots)
 

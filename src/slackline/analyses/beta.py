@@ -11,12 +11,12 @@ import numpy as np
 from slackline.analyses.analysis import Analysis, Finding, Subject, common_suite
 from slackline.analyses.chosen import result_of
 from slackline.bench.stats import decimals
+from slackline.drawing.sheet import NUM_COLOURS
 from slackline.errors import SlacklineError
 from slackline.io.decode import number
 from slackline.methods.catalogue import CATALOGUE
 from slackline.report.chart import Axis, Bars, Chart, Line, Plate
 from slackline.report.charts import (
-    NUM_COLOURS,
     colour_index,
     mean_over_seeds,
     thinned_curve,

@@ -8,6 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from slackline.adapt.catalogue import adapt_command
 from slackline.analyses.analysis import (
     Analysis,
     Finding,
@@ -101,8 +102,7 @@ class Chosen(Analysis):
         if missing:
             raise SlacklineError(
                 f"shots is {missing[0]}; the runs were adapted with "
-                f"{', '.join(map(str, known))}: slackline adapt RUN --adapter grid "
-                f"--shots {missing[0]}"
+                f"{', '.join(map(str, known))}: {adapt_command('RUN', missing[0])}"
             )
         found = {}
         for shots in self.shots or known:
@@ -124,7 +124,7 @@ def result_of(subject: Subject, suite: Suite) -> SuiteResult:
         has = f" (it has some on {', '.join(scores)}: --suite)" if scores else ""
         raise SlacklineError(
             f"{run.path}: has no scores on {suite.name}{has}; adapt it first: "
-            f"slackline adapt {run.path} --adapter grid"
+            f"{adapt_command(run.path)}"
         )
     played = Played(run, run.config().spelt_out, scores[suite.name])
     return suite_result(suite.name, run.path, [played])
@@ -220,7 +220,7 @@ def heat_map(
 
 
 def note(found: Sequence[Choices]) -> str:
-    """What candidates are, where they are no seed's but each its own."""
+    """A remark for tables where every seed drew candidates of its own; else nothing."""
     names = ", ".join(each.subject.label for each in found if each.own)
     if not names:
         return ""

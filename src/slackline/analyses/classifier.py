@@ -73,7 +73,7 @@ class Classifier(Analysis):
     learning_rate: float = number(1e-3, above=0.0, high=1.0)
     """Adam's."""
     moments: int = count(20, high=1000)
-    """How often the accuracy is measured on the way."""
+    """How often the accuracy is measured during training."""
 
     def of(self, subjects: Sequence[Subject], variations: Sequence[str] = ()) -> Finding:
         set_up_jax()

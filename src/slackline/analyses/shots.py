@@ -92,7 +92,7 @@ class Shots(Analysis):
         tried = stage.tried(flat, adapting.episodes).mean(axis=-1)
         kept = best_so_far(tried.reshape(*tried.shape[:2], num_draws, most))
         scores = self.scored(stage, flat, kept, adapting.score_episodes)
-        grid = dense(latent, self.points)
+        grid = latent.grid(self.points)
         best = oracle(stage, grid, adapting.score_episodes, first=num_draws * most)
         return Curve(scores.mean(axis=2), best.scores)
 
@@ -178,10 +178,10 @@ def _cells(curve: Curve, shown: Sequence[int], digits: int) -> list[str]:
 def random_zs(subspace: Subspace, num_draws: int, most: int) -> np.ndarray:
     """z's as in training, (D, K, size); of finitely many policies each comes once."""
     latent, key = subspace.method.latent, jax.random.key(subspace.seed)
-    if latent.size == 0:
+    if not latent.has_choice:
         return np.zeros((1, 1, 0), np.float32)
-    keys = [jax.random.fold_in(key, draw) for draw in range(num_draws)]
-    return np.stack([np.asarray(one_draw(latent, key, most), np.float32) for key in keys])
+    draws = (one_draw(latent, jax.random.fold_in(key, i), most) for i in range(num_draws))
+    return np.stack([np.asarray(draw, np.float32) for draw in draws])
 
 
 def one_draw(latent: Latent, key: jax.Array, most: int) -> Any:
@@ -189,11 +189,6 @@ def one_draw(latent: Latent, key: jax.Array, most: int) -> Any:
     if isinstance(latent, OneHot):
         return np.eye(latent.size)[np.asarray(jax.random.permutation(key, latent.size))[:most]]
     return latent.sample(key, most)
-
-
-def dense(latent: Latent, points: int) -> np.ndarray:
-    """Many z's all over the space; all of them if they are finitely many."""
-    return latent.nested(latent.size) if isinstance(latent, OneHot) else latent.candidates(points)
 
 
 def best_so_far(returns: np.ndarray) -> np.ndarray:

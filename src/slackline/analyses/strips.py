@@ -68,7 +68,7 @@ def usual(suite: Suite) -> list[Variation]:
 
 
 def seed_of(subject: Subject, seed: int | None) -> Subspace:
-    """One seed of the run, at home on the suite whose variations are played."""
+    """One seed of the run, with the suite whose variations are played as its home."""
     by_seed = {each.seed: each for each in subject.subspaces}
     seed = next(iter(by_seed)) if seed is None else seed
     if seed not in by_seed:

@@ -36,8 +36,8 @@ class Swept(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweep(Analysis):
-    """The return against severity: one number of the environment is turned from --from to --to, and
-    at each of --points values every run is adapted anew and scored on fresh episodes. Give it a
+    """The return against severity: one number of the environment is changed from --from to --to,
+    and at each of --points values every run is adapted anew and scored on fresh episodes. Give it a
     line and the single policy (two RUNs) to see where each breaks: where its mean falls below half
     of what the single policy (or else the first run) returns unchanged."""
 
@@ -45,7 +45,7 @@ class Sweep(Analysis):
     summary: ClassVar[str] = "return against how much is changed"
 
     change: str
-    """What to turn: a number of the suite's (gravity, friction, length, …; a wrong name lists
+    """What to change: a number of the suite's (gravity, friction, length, …; a wrong name lists
     them), or an option that your environment is made with."""
     start: float = number()
     """The first value."""
@@ -155,7 +155,7 @@ class Sweep(Analysis):
         columns = [Column(knob.words)]
         for run in runs:
             columns.append(Column(run.subject.label))
-            if len(run.subject.method.latent.candidates(2)) > 1:
+            if run.subject.method.latent.has_choice:
                 columns.append(Column("default z"))
         rows = [
             Row((f"{value:g}", *(cell for run in runs for cell in _cells(run, p, digits))))
@@ -230,7 +230,7 @@ def _marks(run: Swept, values: np.ndarray) -> list[Mark]:
         error = run.adapted.std(axis=0, ddof=1) / len(run.adapted) ** 0.5
         marks.append(Band(values, mean - error, mean + error, run.colour))
     marks.append(Line(values, mean, run.colour, label, hover, dot=5.0))
-    if len(run.subject.method.latent.candidates(2)) > 1:
+    if run.subject.method.latent.has_choice:
         default, words = run.default.mean(axis=0), f"{label}, default z"
         marks.append(Line(values, default, run.colour, words, width=1.4, opacity=0.7, dashed=True))
     return marks
@@ -240,6 +240,6 @@ def _cells(run: Swept, p: int, digits: int) -> list[str]:
     scores = run.adapted[:, p]
     spread = f" ± {scores.std(ddof=1) / len(scores) ** 0.5:.{digits}f}" if len(scores) > 1 else ""
     cells = [f"{scores.mean():.{digits}f}{spread}"]
-    if len(run.subject.method.latent.candidates(2)) > 1:
+    if run.subject.method.latent.has_choice:
         cells.append(f"{run.default[:, p].mean():.{digits}f}")
     return cells

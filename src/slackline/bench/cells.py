@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from slackline.adapt.catalogue import PAPER, Spending, spending
+from slackline.adapt.catalogue import PAPER, Spending, adapt_command, spending
 from slackline.adapt.kshot import Adapted, Adapting, adapt_by, suite_for
 from slackline.adapt.perturb import perturbed
 from slackline.adapt.scores import score_table
@@ -128,7 +128,7 @@ def bench_folder(out: Path) -> Iterator[None]:
 def run_cell(cell: Cell, on_tick: OnTick | None = None) -> None:
     """Train (or go on training) a cell, then adapt it; whatever is finished is skipped.
 
-    A worker that was left alone may still be saving its last stride there: it is waited for.
+    A worker whose command has ended may still be saving its last stride there: it is waited for.
     """
     run_training(
         cell.config, cell.path, suite=cell.suite, resume=True, on_tick=on_tick, wait=PATIENCE
@@ -266,7 +266,7 @@ def _scored(path: Path, folders: list[Path]) -> list[RunFolder]:
         raise SlacklineError(f"{path}: no such folder")
     runs = [run for run in map(RunFolder, sorted(folders)) if run.scores_file.exists()]
     if not runs:
-        hint = "adapt it first: slackline adapt" if folders else "there is no run.json in it"
+        hint = "adapt it first: slackline adapt RUN" if folders else "there is no run.json in it"
         raise SlacklineError(f"{path}: holds no scored run ({hint})")
     return runs
 
@@ -281,7 +281,7 @@ def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:
     if scores.is_empty():
         raise SlacklineError(
             f"{run.path}: was not adapted with the paper's grid, which tables and pages are made "
-            f"of; adapt it first: slackline adapt {run.path} --adapter {PAPER}"
+            f"of; adapt it first: {adapt_command(run.path)}"
         )
     unchanged = scores.filter(suite=own, variation=TRAIN.name)
     found = {own: scores.filter(suite=own)}

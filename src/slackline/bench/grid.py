@@ -21,7 +21,7 @@ from slackline.bench.cells import Cell
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.io.decode import count, decode, number
 from slackline.io.files import read_regular
-from slackline.methods.catalogue import FAN, VIGOUR
+from slackline.methods.catalogue import SENSES, VIGOUR
 from slackline.methods.catalogue import method as find_method
 from slackline.store.run import RunConfig, folder_name
 from slackline.suites.suite import Suite
@@ -77,7 +77,7 @@ class Product:
             require_count("seeds_per_cell", self.seeds_per_cell, high=MOST_SEEDS)
         for beta in self.betas:
             require_number("betas", beta, low=0.0)
-        either = (FAN, VIGOUR) if RECOMMENDED in self.methods else ()
+        either = (SENSES, VIGOUR) if RECOMMENDED in self.methods else ()
         named = [*(name for name in self.methods if name != RECOMMENDED), *either]
         known = {option for method in named for option in find_method(method).options}
         given = self.options if not self.betas else {**self.options, "beta": self.betas}

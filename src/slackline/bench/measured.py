@@ -1,6 +1,6 @@
 """The episodes of one method at one K as arrays, axes seed S, variation V, candidate K, episode M.
 
-The table of scores has a row for every episode; whoever compares methods wants these instead.
+The score table has a row for every episode; comparing methods is done on these arrays.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def selection_returns(scores: pl.DataFrame, variations: Sequence[str]) -> np.nda
     if len(tried) != np.prod(shape):
         raise SlacklineError(
             f"{scores['method'][0]} on {scores['suite'][0]} at K = {scores['shots'][0]}: "
-            "selection episodes are missing from its scores; adapt it again: slackline adapt"
+            "selection episodes are missing from its scores; adapt it again: slackline adapt RUN"
         )
     place = pl.col("variation").replace_strict(list(variations), range(len(variations)))
     ordered = tried.sort("seed", place, "candidate", "episode")

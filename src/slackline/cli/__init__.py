@@ -12,7 +12,7 @@ from signal import SIGINT
 VERBS = {
     "list": ("List", "the suites, their variations, and the methods"),
     "train": ("Train", "train a subspace of policies on a suite's training environment"),
-    "adapt": ("Adapt", "adapt a trained run to changed environments in K shots"),
+    "adapt": ("Adapt", "choose the best z on changed environments, within a few episodes"),
     "bench": ("Bench", "train and adapt several methods, print the table, write the page"),
     "watch": ("Watch", "film a run's policies side by side on a changed environment"),
     "tune": ("Tune", "choose hyper-parameters on the training environment only"),
@@ -148,7 +148,7 @@ def going_on(verb: str) -> str:
 
 
 def complain(message: str, code: int) -> int:
-    """Say what went wrong, if anybody can hear it."""
+    """Print what went wrong to stderr, if that is open, and return the exit code."""
     if os.environ.get(TRACEBACK):
         traceback.print_exc()
     with contextlib.suppress(OSError):

@@ -20,9 +20,9 @@ from slackline.cli.options import (
     number,
     one_of,
     optional,
-    parse_as,
 )
 from slackline.cli.own import changed_by_hand, suite_to_play
+from slackline.cli.parsing import parse_as
 from slackline.errors import SlacklineError
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax
@@ -58,11 +58,13 @@ class Adapt:
     to: str | None = None
     """Adapt to this other environment of yours instead: gym:ID, envpool:ID or module:function."""
     kwargs: tuple[str, ...] = ()
-    """Options for the environment's maker, NAME=VALUE; without --to, for the one trained on."""
+    """Keyword arguments that make the environment of --to, NAME=VALUE; without --to, the one
+    trained on."""
     adapter: Annotated[
         str | None, optional(one_of(*ADAPTERS), "NAME", "grid, or bayes with a --budget")
     ] = None
-    """How z is chosen: grid is the paper's rule, which reports are made of."""
+    """How z is chosen: grid (the paper's rule, which reports are made of), nested, halving, bayes
+    or safe."""
     budget: Annotated[int | None, optional(count, "INT", "20")] = None
     """Episodes to spend on choosing, for each seed and variation."""
     floor: Annotated[float | None, optional(number, "FLOAT", "none")] = None
@@ -80,12 +82,14 @@ class Adapt:
     """Three anchors or more: candidates drawn from the flat Dirichlet law, spread evenly, or
     corners first; only shown, not kept."""
     perturb: Annotated[float | None, optional(number, "FLOAT", "no")] = None
-    """single: try the policy and K − 1 copies of it with Gaussian noise on the weights, this large
-    beside each tensor's root mean square (0.1, say): what trying K policies gains by itself."""
+    """For a run of single: try the policy and K − 1 copies of it with Gaussian noise on the
+    weights, whose standard deviation is this share of each tensor's root mean square (0.1, say).
+    Shows what trying K policies gains by itself."""
     open: Switch = False
-    """single: make a line of vigour of the policy first, from cautious to bold, and adapt that."""
+    """For a run of single: first make a subspace of the policy (where actions are continuous a line
+    of vigour, from cautious to bold, else reweighted sensors), and adapt that."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """With --open or --perturb: the run folder to keep what is made, and its scores, in."""
+    """With --open or --perturb: the run folder for the policies that are made, and their scores."""
     devices: Devices = None
     """CPU devices to spread the seeds over, or the blocks of one. Default: all cores."""
     json: Switch = False

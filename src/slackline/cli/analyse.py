@@ -12,8 +12,9 @@ import tyro
 
 from slackline.analyses.analysis import Analysis, Finding, Subject, insist_on_writable, plain
 from slackline.analyses.catalogue import ANALYSES, examine, kind_named
-from slackline.cli.options import Devices, Switch, first_word, parse_as
+from slackline.cli.options import Devices, Switch, first_word
 from slackline.cli.own import suite_to_play
+from slackline.cli.parsing import parse_as
 from slackline.drawing.sheet import styled
 from slackline.errors import SlacklineError
 from slackline.progress import waiting
@@ -101,7 +102,8 @@ def publish(found: Finding, out: Path) -> None:
 @cache
 def command_of(kind: type[Analysis]) -> type[Analyse]:
     """The options of all kinds, and those of this one."""
-    own: Any = tyro.conf.OmitArgPrefixes[kind]
+    words = tyro.conf.arg(help="Options of this kind of analysis.")
+    own: Any = Annotated[tyro.conf.OmitArgPrefixes[kind], words]
 
     def examine_it(self: Any, subjects: list[Subject]) -> Finding:
         return examine(self.kind, subjects, self.variation)

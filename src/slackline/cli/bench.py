@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -11,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from slackline.cli.options import Count, Counts, Devices, MethodOptions, Numbers, Switch, parse_as
+from slackline.cli.options import Count, Counts, Devices, MethodOptions, Numbers, Switch
+from slackline.cli.parsing import parse_as
 from slackline.cli.report import publish
 from slackline.cli.train import naming, outcome
 from slackline.errors import CellsFailed, SlacklineError, require_count, require_number
 from slackline.progress import waiting
 from slackline.runtime import set_up_jax
+from slackline.shown import command
 from slackline.suites import builtin
 from slackline.suites.resolve import suite as find_suite
 from slackline.suites.suite import Suite
@@ -46,7 +47,7 @@ class Bench:
     file with a whole grid: `paper.toml`, which comes with the package, is the paper's."""
     methods: tuple[str, ...] = ("single", "recommended")
     """The methods to compare (`slackline list` names them); recommended is vigour where actions are
-    continuous, else fan."""
+    continuous, else senses."""
     seeds: int = 10
     """How many seeds of each."""
     first_seed: int = 0
@@ -66,14 +67,16 @@ class Bench:
     """Fresh episodes for the final score."""
     preset: str = "paper"
     """Which hyper-parameters to use; `slackline list` names the presets of each suite."""
-    methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
+    methods_options: Annotated[
+        tyro.conf.OmitArgPrefixes[MethodOptions], tyro.conf.arg(name="method")
+    ] = field(default_factory=MethodOptions)
     scale: float = 1.0
-    """Multiply all steps and episodes by this: 0.01 tries a whole grid out."""
+    """Multiply all steps and episodes by this: 0.01 for a quick trial of a whole grid."""
     out: str = "runs/bench"
     """Folder to keep the runs and the page in, or its URL (s3://…, as fsspec has them)."""
     engine: str = "local"
     """What runs the cells: local (processes of this machine), ray (a Ray cluster) or inline (this
-    process, to look for mistakes in)."""
+    process, for debugging)."""
     address: str | None = None
     """--engine ray: HOST:PORT of the cluster's head, or auto. Default: this machine alone."""
     gpus: float = 0.0
@@ -212,7 +215,7 @@ class Bench:
                 "--score-episodes": how.score_episodes,
             }
             lines.append(["adapt", out, *flags(adapt), *naming(cell.suite)])
-        return " && ".join(shlex.join(["slackline", *words]) for words in lines)
+        return " && ".join(command(*words) for words in lines)
 
     def preset_of(self, cell: Cell) -> str:
         from slackline.bench.merged import nearest_preset

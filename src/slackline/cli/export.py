@@ -8,7 +8,8 @@ from typing import Annotated, Literal
 
 import tyro
 
-from slackline.cli.options import Switch, count, optional, parse_as
+from slackline.cli.options import Switch, count, optional
+from slackline.cli.parsing import parse_as
 from slackline.cli.watch import parse_z
 from slackline.store.pretrained import folder_beside
 

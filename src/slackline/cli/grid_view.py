@@ -23,7 +23,7 @@ SHOWN = 12
 
 @contextmanager
 def grid_view(board: Board, skipped: int) -> Iterator[Callable[[], None]]:
-    """A view of the board, drawn again at each call; nothing when nobody is watching."""
+    """A view of the board, drawn again at each call; nothing where there is no terminal."""
     if not STDERR.is_terminal:
         yield lambda: None
         return

@@ -6,13 +6,14 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slackline.cli.options import Switch, parse_as
+from slackline.cli.options import Switch
+from slackline.cli.parsing import parse_as
 from slackline.shown import counted
 
 
 @dataclass
 class List:
-    """What there is: suites with their variations, and methods with their options."""
+    """List the suites with their variations, and the methods with their options."""
 
     pretrained: Switch = False
     """The trained lines that come with the package instead: `sl.load("pretrained:NAME")`."""

@@ -1,19 +1,16 @@
-"""What the verbs share: option types, parsing, and setting JAX up for the machine."""
+"""What the verbs share: types of options, and options that are read before the others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import tyro
-from tyro import _errors as events  # private: what newer versions of tyro change, tests tell
 
 from slackline.errors import SlacklineError
 from slackline.methods.latent import SPREADS
 from slackline.settings import assignment
-
-T = TypeVar("T")
 
 
 def count(words: list[str]) -> int:
@@ -106,47 +103,6 @@ class MethodOptions:
         named = {f.name: getattr(self, f.name) for f in fields(MethodOptions) if f.name != "option"}
         named |= dict(assignment(word) for words in self.option for word in words)
         return {name: value for name, value in named.items() if value is not None}
-
-
-def parse_as(verb: str, kind: type[T], argv: list[str], default: Any = None) -> T:
-    """Parse a verb's options into its dataclass; what cannot be parsed is a one-line error."""
-
-    def refuse(event: events.ParseErrorEvent) -> None:
-        raise SlacklineError(f"{complaint(event)} (slackline {verb} --help)")
-
-    with events.on_parse_error(refuse):
-        return tyro.cli(
-            kind,
-            prog=f"slackline {verb}",
-            args=argv,
-            default=default,
-            config=(tyro.conf.HelptextFromCommentsOff,),
-        )
-
-
-def complaint(event: events.ParseErrorEvent) -> str:
-    """What is wrong with the options, in one line."""
-    match event:
-        case events.MissingArgs():
-            return f"{', '.join(_named(each.arg) for each in event.missing_arguments)} is missing"
-        case events.UnrecognizedArgs():
-            return f"unknown options: {' '.join(event.tokens)}"
-        case events.InvalidChoice():
-            allowed = " or ".join(event.choices)
-            return f"{_named(event.argument)} is {event.value!r}; it must be {allowed}"
-        case events.BadValue():
-            return f"{_named(event.argument)} needs a value after it"
-        case events.InstantiationFailure(argument=None):
-            return event.message
-        case events.InstantiationFailure():
-            return f"{_named(event.argument)}: {event.message}"
-    return "the options could not be understood"  # a kind of event that is newer than this
-
-
-def _named(argument: Any) -> str:
-    """An option as it is written on the command line."""
-    lowered = argument.lowered
-    return str(lowered.metavar) if argument.is_positional() else "/".join(lowered.name_or_flags)
 
 
 def take(option: str, argv: list[str]) -> tuple[str | None, list[str]]:

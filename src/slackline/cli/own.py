@@ -1,4 +1,4 @@
-"""What the verbs that play a trained run share: how the user names environments of their own."""
+"""Shared by the verbs that play a trained run: how users name environments of their own."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from slackline.cli.options import Switch, parse_as
+from slackline.cli.options import Switch
+from slackline.cli.parsing import parse_as
 from slackline.errors import SlacklineError, unknown
 
 if TYPE_CHECKING:
@@ -26,8 +27,9 @@ Format = Literal["text", "markdown", "csv", "latex"]
 class Report:
     """Print the tables and write the page of the scored runs below one or several folders.
 
-    With --table, print one of the paper's tables instead, measured beside published, and what of it
-    has not been run. With --summary, write one row a suite and method as JSON.
+    With --table, print one of the paper's tables instead, measured beside published, and the
+    commands for what has not been run. With --summary, write a JSON list with a row for each suite
+    and method.
     """
 
     paths: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="FOLDER...")]
@@ -44,7 +46,7 @@ class Report:
     """summary: all suites and methods at K = 10, with ratios to Single. shots: by K. beta: by β.
     variations: every changed environment."""
     format: Format = "text"
-    """Of --table. csv has plain numbers, one record a line."""
+    """How --table is written. csv has plain numbers, one record a line."""
     suites: Annotated[tuple[str, ...], tyro.conf.arg(metavar="SUITE...")] = ()
     """Only these suites."""
     paper_scoring: Switch = False
@@ -74,7 +76,9 @@ class Report:
     def check(self) -> None:
         """Refuse options that do not go together."""
         if self.table is None and self.format != "text":
-            raise SlacklineError(f"format is {self.format!r}; it is of --table, which is not given")
+            raise SlacklineError(
+                f"format is {self.format!r}; it is an option of --table, which is not given"
+            )
         if self.table is not None:
             for name in ("summary", "figures", "markdown"):
                 if getattr(self, name) is not None:
@@ -122,12 +126,11 @@ class Report:
         merged, left_out = load_merged(self.folders())
         rows = summary.summary_rows(merged, out.parent)
         table = summary.summary_table(rows, {each.suite.name: each.suite.digits for each in merged})
-        show(table)
-        for sentence in left_out:
-            print(f"left out: {sentence}")
+        written = [f"summary: {summary.write_summary(rows, out)}"]
         if self.markdown is not None:
-            print(f"table: {write_output(self.markdown, markdown(table))}")
-        print(f"summary: {summary.write_summary(rows, out)}")
+            written.insert(0, f"table: {write_output(self.markdown, markdown(table))}")
+        show(table)
+        print(*(f"left out: {sentence}" for sentence in left_out), *written, sep="\n")
 
 
 def chosen_results(paths: Sequence[Path], suites: Sequence[str] = ()) -> Results:

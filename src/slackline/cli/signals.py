@@ -1,8 +1,8 @@
 """Ending on request, within a second, with the exit code that shells expect: 128 + the signal.
 
 Python runs signal handlers between two of its own instructions, and compiling a program is one
-instruction that may take minutes. So a thread hears of each signal, too, and ends the process if
-the main thread does not answer. That loses nothing: files are replaced by a rename or not at all,
+instruction that may take minutes. So a thread is notified of each signal, too, and ends the process
+if the main thread does not react. That loses nothing: files are replaced by a rename or not at all,
 and once a training has a stride that its checkpoint lacks, the first signal is left to it.
 """
 
@@ -37,7 +37,7 @@ class Stopped(KeyboardInterrupt):
 
 
 class _State:
-    """What the thread that hears of signals has to know."""
+    """What the thread that waits for signals needs to know."""
 
     def __init__(self) -> None:
         self.has_unsaved_work = False

@@ -11,19 +11,20 @@ from slackline.analyses.analysis import Finding, Subject
 from slackline.analyses.catalogue import examine
 from slackline.analyses.sweep import Sweep as Severity
 from slackline.cli.analyse import Runs
-from slackline.cli.options import Count, Switch, count, number, optional, parse_as
+from slackline.cli.options import Count, Switch, count, number, optional
+from slackline.cli.parsing import parse_as
 
 
 @dataclass(kw_only=True)
 class Sweep(Runs):
-    """The return against severity: one number of the environment is turned from --from to --to, and
-    at each of --points values every run is adapted anew and scored on fresh episodes.
+    """The return against severity: one number of the environment is changed from --from to --to,
+    and at each of --points values every run is adapted anew and scored on fresh episodes.
 
     Name a line and a single policy (two RUNs) to see where each breaks.
     """
 
     change: str
-    """What to turn: a number of the suite's (gravity, friction, length, …; a wrong name lists
+    """What to change: a number of the suite's (gravity, friction, length, …; a wrong name lists
     them), or an option that your environment is made with."""
     start: Annotated[float, tyro.conf.arg(name="from")]
     """The first value: a factor of what it is in training, where that is not 0."""

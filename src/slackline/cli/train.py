@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -16,15 +15,15 @@ from slackline.cli.options import (
     MethodOptions,
     Switch,
     first_word,
-    parse_as,
     take,
 )
+from slackline.cli.parsing import parse_as
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import FAN
 from slackline.runtime import set_up_jax
-from slackline.shown import counted, human
+from slackline.shown import command, counted, human
 from slackline.store.run import RunFolder, folder_name
 from slackline.suites.resolve import suite as find_suite
 from slackline.suites.suite import Suite
@@ -43,7 +42,7 @@ class Train:
     gym:ID, envpool:ID, module:function or a suite file (.toml)."""
     method: str | None = None
     """How to train (`slackline list` names the methods). Default: vigour where actions are
-    continuous, else fan."""
+    continuous, else senses."""
     seeds: int = 1
     """How many seeds to train, all in one compiled program."""
     first_seed: int = 0
@@ -62,7 +61,9 @@ class Train:
     """Also keep the state after this share of the training, for `--from` (a fan opens at 0.5)."""
     snapshots: int = 0
     """Also keep the policies at so many moments of it, for `slackline analyse anchors`."""
-    methods_options: tyro.conf.OmitArgPrefixes[MethodOptions] = field(default_factory=MethodOptions)
+    methods_options: Annotated[
+        tyro.conf.OmitArgPrefixes[MethodOptions], tyro.conf.arg(name="method")
+    ] = field(default_factory=MethodOptions)
     checkpoint_seconds: float = 30.0
     """How often the whole training state is saved."""
     devices: Devices = None
@@ -109,7 +110,7 @@ class Train:
                 single=single,
             )
         print(outcome(RunFolder(out)))
-        print(f"next: {shlex.join(['slackline', 'adapt', str(out), *naming(suite)])}")
+        print(f"next: {command('adapt', out, *naming(suite))}")
 
 
 def naming(suite: Suite) -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
-from slackline.cli.options import Count, Devices, parse_as
+from slackline.cli.options import Count, Devices
+from slackline.cli.parsing import parse_as
 from slackline.cli.progress import training_bar
 from slackline.errors import SlacklineError
 from slackline.runtime import set_up_jax
+from slackline.shown import command
 from slackline.store.run import folder_name
 from slackline.suites.resolve import suite as find_suite
 
@@ -30,7 +31,8 @@ class Tune:
     """What to tune for: a suite (`slackline list` names them), or an environment of your own, as
     gym:ID, envpool:ID, module:function or a suite file (.toml)."""
     grid: tuple[str, ...] = ("lr=3e-4,1e-3,3e-3", "entropy=1e-3,1e-2", "gae_lambda=0.7,0.95,1")
-    """Values to try, NAME=VALUE,VALUE,…; lr is both learning rates, other names are Hyper's."""
+    """Values to try, NAME=VALUE,VALUE,…; lr is both learning rates, other names are those of
+    --hyper.NAME (`slackline train --help`)."""
     seeds: int = 3
     """Seeds for each combination."""
     steps: Count = None
@@ -58,7 +60,7 @@ class Tune:
             ranking = tune(task, grid, seeds=self.seeds, steps=steps, on_tick=on_tick)
         show(tuning_table(suite, ranking, seeds=self.seeds, steps=steps))
         save_choice(out, task, ranking, seeds=self.seeds, steps=steps)
-        print(f"next: {shlex.join(['slackline', 'train', self.suite, '--hyper', str(out)])}")
+        print(f"next: {command('train', self.suite, '--hyper', out)}")
 
 
 def parse_grid(words: tuple[str, ...]) -> dict[str, tuple[float, ...]]:

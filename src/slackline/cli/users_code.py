@@ -1,5 +1,5 @@
-"""What a command does about code of the user's that runs in it: its output is not the command's,
-and it cannot keep the command from ending."""
+"""How a command treats the user's own code that runs in it: what that prints goes to stderr, and
+its threads cannot keep the command from ending."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import threading
 import time
 
 END_SECONDS = 5.0
-"""How long users' threads and exit handlers may keep a command that is done."""
+"""Seconds for which the user's threads and exit handlers may delay the end of a command."""
 
 
 def prepare(hint: str) -> None:
-    """Send what users' code prints to stderr, and have somebody tell if it takes the command down;
-    `hint` says how to go on then."""
+    """Send what the user's code prints to stderr, and start the watchdog that reports if that code
+    crashes the command; `hint` says how to go on then."""
     from slackline.envs.host import Worker, time_out
     from slackline.envs.sentinel import want_sentinel
 
@@ -26,7 +26,7 @@ def prepare(hint: str) -> None:
 
 
 def _keep_stdout() -> None:
-    """Have stdout for the command alone: C code and processes of the user's write to stderr."""
+    """Reserve stdout for the command: C code and processes of the user's write to stderr."""
     if sys.stdout is not sys.__stdout__ or sys.stdout.fileno() != 1:
         return
     os.fstat(2)
@@ -39,7 +39,7 @@ def _keep_stdout() -> None:
 
 
 def ran() -> bool:
-    """Whether there was any."""
+    """Whether any of the user's code ran."""
     host = sys.modules.get("slackline.envs.host")
     return host is not None and host.Worker.started > 0
 

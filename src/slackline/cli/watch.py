@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import tyro
 
-from slackline.cli.options import Devices, count, number, optional, parse_as
+from slackline.cli.options import Devices, count, number, optional
 from slackline.cli.own import changed_by_hand, suite_to_play
+from slackline.cli.parsing import parse_as
 from slackline.errors import SlacklineError, require_count, require_number, unknown
 from slackline.methods.latent import Latent
 from slackline.progress import STDERR, waiting
@@ -49,7 +50,8 @@ class Watch:
     to: str | None = None
     """Watch on this other environment of yours instead: gym:ID, envpool:ID or module:function."""
     kwargs: tuple[str, ...] = ()
-    """Options for the environment's maker, NAME=VALUE; without --to, for the one trained on."""
+    """Keyword arguments that make the environment of --to, NAME=VALUE; without --to, the one
+    trained on."""
     shots: Annotated[int | None, optional(count, "INT", str(SHOTS))] = None
     """K: how many values of z to watch, spread as `slackline adapt` spreads them."""
     z: tuple[str, ...] = ()
@@ -132,17 +134,17 @@ class Watch:
 
 
 def parse_z(word: str, latent: Latent) -> np.ndarray:
-    """0.75 -> the z that it stands for on a line; 0.2,0.3,0.5 -> just that"""
+    """0.75 -> the z that it stands for on a line; 0.2,0.3,0.5 -> just that; #3 -> the anchor"""
     try:
         numbers = [float(part) for part in word.split(",")]
     except ValueError:
-        raise SlacklineError(f"z is {word!r}; it must be {latent.describe}") from None
+        return latent.parse(word)
     return latent.parse(numbers[0] if len(numbers) == 1 else numbers)
 
 
 @contextmanager
 def drawing(title: str) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar that counts frames; None when nobody is watching."""
+    """A bar that counts frames; None where there is no terminal."""
     from rich.progress import Progress
 
     if not STDERR.is_terminal:

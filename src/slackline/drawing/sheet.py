@@ -12,6 +12,7 @@ COLOURS = (
     *("#ac4188", "#8f4f00", "#483d9b", "#ae005d", "#7e5337", "#1a1a1a"),
 )
 """By `colour_index`; safe for colour-blind readers."""
+NUM_COLOURS = len(COLOURS)
 INK, QUIET, GRID = "#1d2329", "#5b6570", "#e6e4de"
 FREE, WALL = "#f7f6f2", "#3a424b"  # of a maze
 WIDTH, DPI = 10.0, 160  # 1600 pixels

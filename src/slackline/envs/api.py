@@ -1,9 +1,9 @@
 """The environment contract: pure functions of (key, state, action, params).
 
-An environment neither resets itself nor keeps a time limit: the rollout does both, once, for
-everybody, so truncation is never mistaken for termination and the final observation is never lost.
-(It may say what the limit is, where that depends on its parameters.)
-`params` is a pytree that holds everything a variation may change.
+An environment neither resets itself nor keeps a time limit: the runner does both, for all
+environments, so truncation is never mistaken for termination and the final observation is never
+lost. (It may say what the limit is, where that depends on its parameters.) `params` is a pytree
+that holds everything a variation may change.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Env(abc.ABC):
     """One environment: its spaces, its standard parameters, and two pure functions."""
 
     in_jax: ClassVar[bool] = True
-    """Whether it can be traced; environments of a host (`envs/host.py`) cannot."""
+    """Whether it can be traced; environments outside JAX (`envs/host.py`) cannot."""
 
     reads_elements: bool = False
     """Whether arrays of its parameters may be `mixed`: it gains from every number it knows."""
@@ -100,7 +100,7 @@ class Env(abc.ABC):
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
-        """Vectors only; pictures come from hosts."""
+        """Vectors only: pictures come from environments outside JAX."""
         return (self.observation_size,)
 
     @property

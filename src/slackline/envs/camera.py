@@ -1,7 +1,7 @@
 """A camera for environments outside JAX: what their `render()` shows, step by step.
 
 Pools call it within a step, after the environments have moved and before those that ended are
-reset: nobody outside could still see how an episode ended.
+reset, so that the last picture of an episode is not lost.
 """
 
 from __future__ import annotations

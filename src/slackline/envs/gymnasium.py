@@ -249,7 +249,8 @@ def gymnasium(
 
 
 def made(name: str, make: Callable[[], Any], look: Callable[[Any], T]) -> T:
-    """What `look` sees in what `make` makes; if it cannot, a sentence that says whose fault it is.
+    """What `look` returns for what `make` makes; if either fails, an error that names the
+    environment.
 
     All of it on another thread, so that an environment that hangs can be given up.
     """

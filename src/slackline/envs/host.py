@@ -1,4 +1,4 @@
-"""Environments that live outside JAX: EnvPool's, Gymnasium's, anybody's.
+"""Environments outside JAX: EnvPool's, Gymnasium's, and users' own.
 
 They cannot be traced, so they are stepped as a pool, N at once, on NumPy arrays. A pool hides how
 its library resets: `step` tells both what a step led to and what to act on next.
@@ -59,7 +59,7 @@ FINITE = "an episode should end before its numbers overflow"
 
 
 class EnvironmentFailed(SlacklineError):  # noqa: N818
-    """A host environment raised, hung, or returned what it must not."""
+    """An environment outside JAX raised, hung, or returned what it must not."""
 
     def __init__(self, message: str, *, has_traceback: bool = False):
         super().__init__(message)
@@ -86,7 +86,7 @@ class Stepped(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """What N episodes in hand can be rebuilt from; see `envs/recall.py`. Every array has a leading
+    """What N running episodes can be rebuilt from; see `envs/recall.py`. Every array has a leading
     axis N."""
 
     seeds: np.ndarray
@@ -102,7 +102,7 @@ class Kept(NamedTuple):
 
 
 class Told(NamedTuple):
-    """What N episodes in hand have shown; every array has a leading axis N."""
+    """What N running episodes have shown; every array has a leading axis N."""
 
     observation: np.ndarray
     episode_return: np.ndarray
@@ -136,7 +136,7 @@ class Pool(abc.ABC):
         return ""
 
     def keep(self) -> Kept | None:
-        """What the episodes in hand could be rebuilt from; None: they cannot be."""
+        """What the running episodes could be rebuilt from; None: they cannot be."""
         return None
 
     def recall(self, kept: Kept, actions: np.ndarray, told: Told) -> tuple[np.ndarray, np.ndarray]:
@@ -171,7 +171,8 @@ class HostEnv(abc.ABC):
     picture: tuple[int, int, int] | None = field(default=None, kw_only=True)
     """(H, W, C) if that is what is seen, in bytes; None: a vector."""
     shortest_limit: int = field(default=0, kw_only=True)
-    """No episode is truncated before it has this many steps; 0: who knows."""
+    """No episode is truncated before it has this many steps; 0 if the environment declares no time
+    limit."""
 
     @property
     def observation_shape(self) -> tuple[int, ...]:
@@ -182,7 +183,7 @@ class HostEnv(abc.ABC):
         return Spaces(self.observation_shape, self.action)
 
     def for_jax(self, name: str) -> Env:
-        """Refuses, in the name of a suite, whoever wants to trace it."""
+        """An error: it cannot be traced. `name` is the suite's."""
         raise SlacklineError(
             f"{name} does not run in JAX; it can be trained on and adapted to, no more"
         )
@@ -191,7 +192,7 @@ class HostEnv(abc.ABC):
         return HostParams({})
 
     def view(self) -> View | None:
-        """Hosts are not drawn."""
+        """None: environments outside JAX draw themselves, by `render()`."""
         return None
 
     def filmed(self, camera: Camera) -> HostEnv:
@@ -231,12 +232,12 @@ class RecordedEnv(HostEnv):
 
 
 def open_pool(env: HostEnv, params: HostParams, seeds: Sequence[int], horizon: int) -> WatchedPool:
-    """The pool everybody uses: checked, timed, and blind where sensors are dead."""
+    """A pool with checks and time-outs, and with dead sensors set to 0."""
     return WatchedPool(env, params, len(seeds), lambda: env.open(params, seeds, horizon))
 
 
 class WatchedPool(Pool):
-    """A pool that names the environment and the step when something goes wrong.
+    """A pool whose errors name the environment and the step.
 
     The environments run on a thread of their own, so that one that hangs can be given up.
     """
@@ -291,12 +292,12 @@ class WatchedPool(Pool):
         return self._watch.hand_over(work)
 
     def close(self) -> None:
-        """Never an error of its own: what there was to say of the environment has been said, and
-        a training that is complete is not lost to it."""
+        """Never raises: a training that is complete must not be lost because its environment fails
+        to close."""
         self._watch.close(self.pool.close)
 
     def keep(self) -> Kept | None:
-        """None also where the environments cannot tell: a checkpoint is not lost to it."""
+        """None also where asking the environments fails: the checkpoint is written without them."""
         try:
             return self._watch.call("being asked for its state", self.pool.keep)
         except EnvironmentFailed as error:
@@ -362,7 +363,8 @@ class WatchedPool(Pool):
 
 
 class Watch:
-    """Does a user's work on a thread, and says in one line whose it was if it fails or hangs."""
+    """Calls the user's code on a thread; if it fails or hangs, a one-line error names the
+    environment."""
 
     def __init__(
         self,
@@ -378,12 +380,12 @@ class Watch:
         self._started: list[Any] = []
         """Processes of the environments."""
         self._when = ""
-        """What work that was handed over is in; "" while it is not in the environment."""
+        """Which call into the environment the work is in ("step 12"); "" between those."""
         self._worker, self._sentinel = Worker(name), sentinel()
 
     def call(self, when: str, work: Callable[[], Any], allowance: float = 1) -> Any:
-        """What `work` returns; `when` is what the environment was in, to be read after its name. It
-        may take `allowance` times as long as a step may."""
+        """What `work` returns; `when` is the call it is in ("step 12"), which errors say after the
+        environment's name. It may take `allowance` times as long as a step may."""
         self._note(f"{self.name[:500]}: {when}")
         try:
             if self._worker.is_here:
@@ -421,7 +423,7 @@ class Watch:
             self._when = ""
 
     def _given_up(self, when: str, seconds: float) -> EnvironmentFailed:
-        """The thread hangs: what to say of it."""
+        """The error that says the thread hangs."""
         self._note("")  # or the sentinel tells it, too, when the command ends
         self._end_processes()
         self._give_up()
@@ -442,7 +444,7 @@ class Watch:
         self._started = self._processes()
 
     def close(self, work: Callable[[], Any]) -> None:
-        """Do what there is to do at the end; if it hangs, a word about it and no more."""
+        """Run the closing work; if that hangs, log a warning and go on."""
         try:
             if not self._worker.hung:
                 self.call("being closed", work)
@@ -480,7 +482,7 @@ class Watch:
         return ""
 
     def _end_processes(self) -> None:
-        """A process that hangs does not hear that it should end."""
+        """Kill its processes: one that hangs does not react to a request to end."""
         for child in self._processes():
             child.kill()
             child.join(timeout=1.0)
@@ -502,7 +504,7 @@ class WorkFailed(Exception):  # noqa: N818
 
 
 class Abandoned(Exception):  # noqa: N818
-    """Nobody waits for the work that is being done."""
+    """The caller no longer waits for the work that is being done."""
 
 
 @dataclass(eq=False)
@@ -516,19 +518,19 @@ class Job:
 
 
 class Worker:
-    """One thread that does what it is told, in order. A daemon: a hung one does not hold the
-    program back when it ends, and is asked nothing more."""
+    """One thread that runs jobs in order. It is a daemon, so that one that hangs does not keep the
+    program from ending; it gets no further jobs."""
 
     prints_to_stderr: ClassVar[bool] = False
-    """Whether print() of its work goes there: of a command the output is somebody's input."""
+    """Whether print() within a job goes to stderr: a command's stdout may be piped to a program."""
     started: ClassVar[int] = 0
-    """How many there have been; code of a user's has run if any."""
+    """How many were started; if none was, no code of the user's has run."""
 
     def __init__(self, name: str):
         self._todo: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._done: queue.SimpleQueue[Job] = queue.SimpleQueue()
         self._job: Job | None = None
-        """What it is at."""
+        """The job that is running."""
         self.hung = False
         Worker.started += 1
         self._thread = threading.Thread(target=self._run, name=f"slackline {name}", daemon=True)
@@ -536,11 +538,11 @@ class Worker:
 
     @property
     def is_here(self) -> bool:
-        """Whether who asks is on the thread itself."""
+        """Whether the caller is on this thread."""
         return threading.get_ident() == self._thread.ident
 
     def insist_on_interest(self) -> None:
-        """Stop work whose result nobody waits for any more."""
+        """Stop work whose caller no longer waits for the result."""
         if self._job is not None and self._job.abandoned:
             raise Abandoned
 
@@ -549,7 +551,8 @@ class Worker:
     ) -> Any:
         """What `work` returns, unless it fails (WorkFailed) or takes too long (TimeoutError).
 
-        With `at`, which says what the work is in, each of these may take that long, and "" forever.
+        With `at`, which says which call into the environment the work is in, each call may take
+        that long; time between calls ("") does not count.
         """
         if self.hung:  # what it says later would be the answer to an earlier question
             raise TimeoutError
@@ -581,7 +584,7 @@ class Worker:
         return False
 
     def stack(self) -> str:
-        """Where it is just now."""
+        """The stack of the thread at this moment."""
         frame = sys._current_frames().get(self._thread.ident or 0)
         return "" if frame is None else "".join(traceback.format_stack(frame))
 
@@ -600,7 +603,7 @@ class Worker:
 
 
 def users_output() -> contextlib.AbstractContextManager[Any]:
-    """Where code of the user's prints to."""
+    """A context in which the user's code prints to stderr, if `Worker.prints_to_stderr` says so."""
     if not Worker.prints_to_stderr:
         return contextlib.nullcontext()
     return contextlib.redirect_stdout(sys.stderr)

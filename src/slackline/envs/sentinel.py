@@ -1,5 +1,5 @@
-"""A small process beside a command, which says what happened when an environment takes the whole
-command down with it: by a crash in C, by `os._exit`, or by never letting go of the interpreter.
+"""A watchdog: a small process beside a command, which reports what happened when an environment
+ends the whole command: by a crash in C, by `os._exit`, or by never releasing the GIL.
 
 This file is also what that process runs, so it needs nothing but the standard library.
 """
@@ -19,7 +19,7 @@ import time
 from typing import Any
 
 ROOM = 1024
-"""Bytes of what the command is at."""
+"""Bytes for the name of the call that the command is in."""
 GLANCE = 1.0
 GRACE = 15.0
 """Most seconds beyond the environment's own, for a machine that is busy."""
@@ -48,11 +48,11 @@ class Sentinel:
         threading.Thread(target=self._beat, name="slackline heartbeat", daemon=True).start()
 
     def note(self, what: bytes) -> None:
-        """What users' code is at now; b"" when it is not."""
+        """Which call into the user's code is running; b"" if none is."""
         self._board[: len(what) + 1] = what + b"\0"
 
     def dismiss(self) -> None:
-        """All is well: this process ends as it should."""
+        """Stop watching: this process ends as planned."""
         with contextlib.suppress(OSError):
             os.write(self._writer, GOODBYE)
 
@@ -68,13 +68,13 @@ _wanted: tuple[float, str] | None = None
 
 
 def want_sentinel(timeout: float, hint: str) -> None:
-    """Have one from the first environment on."""
+    """Start a watchdog with the first environment."""
     global _wanted
     _wanted = timeout, hint
 
 
 def sentinel() -> Sentinel | None:
-    """The one of this process, if a command wants it."""
+    """The watchdog of this process, if a command wants one."""
     global _current
     if _current is None and _wanted is not None:
         with contextlib.suppress(OSError):  # without it everything else still works
@@ -88,7 +88,8 @@ def dismiss_sentinel() -> None:
 
 
 def main(pid: int, reader: int, board: int, seconds: float, hint: str) -> None:
-    """Wait until the process `pid` says goodbye, dies, or is held too long."""
+    """Wait until the process `pid` ends as planned, dies, or does not release the GIL for too
+    long."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     at, missed = mmap.mmap(board, ROOM), 0.0
@@ -116,7 +117,7 @@ def died(at: mmap.mmap, hint: str) -> None:
 
 
 def said(at: mmap.mmap) -> str:
-    """What the process was at."""
+    """Which call the process was in."""
     return at[:].partition(b"\0")[0].decode(errors="replace")
 
 
@@ -126,7 +127,7 @@ def tell(message: str) -> None:
 
 
 def stopped(pid: int) -> bool:
-    """Whether it is suspended (Ctrl-Z), which is nobody's fault."""
+    """Whether it is suspended (Ctrl-Z), which is no failure."""
     try:
         with open(f"/proc/{pid}/stat") as file:
             return file.read().rpartition(")")[2].split()[0] in "Tt"

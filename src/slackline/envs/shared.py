@@ -228,7 +228,7 @@ def work(
     first: int,
     prints_to_stderr: bool,
 ) -> None:
-    """What the other process does until it is told to end."""
+    """The loop of the other process, until it is asked to end."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     if prints_to_stderr:

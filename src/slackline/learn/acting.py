@@ -26,7 +26,7 @@ LARGEST = 2**24
 
 
 def acts_in_numpy(learner: Learner, hyper: Hyper, copies: int) -> bool:
-    """Whether NumPy can act as the algorithm and the method do, sooner than a compiled call."""
+    """Whether NumPy can compute the actions, and faster than a compiled call."""
     known = type(learner.method.conditioning) in (Anchors, Concat)
     usual = type(ALGORITHMS[hyper.algorithm]).act is Algorithm.act
     if learner.sees_pictures or not known or not usual:
@@ -38,7 +38,7 @@ def acts_in_numpy(learner: Learner, hyper: Hyper, copies: int) -> bool:
 
 
 class Drawn(NamedTuple):
-    """What a window of one copy is acted by."""
+    """The random numbers that one copy acts by in a window."""
 
     z: Array
     """(T, N, size): of episodes that begin in each step."""

@@ -1,5 +1,5 @@
-"""Training on environments of a host: how steps are collected differs from `program.py`, and
-nothing of what is done with them.
+"""Training on environments outside JAX: steps are collected in another way than in `program.py`;
+the updates are the same.
 
 All copies (seeds × members of an ensemble) step their environments in one pool. Small policies act
 in NumPy, with random numbers that one compiled call draws for all steps of a window; others in a
@@ -249,7 +249,7 @@ def only_real(real: Array, rows: Any) -> Any:
 
 
 def unless(any_real: Array, learnt: TrainState, before: TrainState) -> TrainState:
-    """What was learnt, unless there was nothing to learn from."""
+    """The state after the update, or the one before where no step was real."""
     return jax.tree.map(lambda new, old: jnp.where(any_real, new, old), learnt, before)
 
 
@@ -257,14 +257,14 @@ def unless(any_real: Array, learnt: TrainState, before: TrainState) -> TrainStat
 def _compiled(
     learner: Learner, layout: Layout, hyper_axis: int | None
 ) -> tuple[Callable[..., Any], ...]:
-    """(what a window is acted by, act, learn) of all copies."""
+    """Compiled for all copies: (the random numbers and policies of a window, act, learn)."""
     hyper_spec = WHOLE if hyper_axis is None else SEED
 
     def act(
         state: TrainState, hyper: Hyper, t: Array, observation: Array, z: Array, fresh: Array
     ) -> tuple[Array, ...]:
-        """Actions of N environments; those with a fresh episode get a new z first. A network that
-        acts and judges at once has its say on both."""
+        """Actions of N environments; those with a fresh episode get a new z first. Where one
+        network is policy and critic, V(s, z) comes with them."""
         z_key, act_key = step_keys(state, t)
         z = jnp.where(fresh[:, None], learner.method.latent.sample(z_key, len(fresh)), z)
         noise = learner.distribution.noise(act_key, (len(fresh),))

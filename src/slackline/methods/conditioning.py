@@ -20,8 +20,8 @@ class Conditioning(abc.ABC):
     vectors_only = False
     """Whether it cannot be used on pictures."""
 
-    def spelt_out(self, latent: Latent, policy: Network) -> Network:
-        """The anchors (N, ...) of a trained policy, on NumPy."""
+    def spelt_out(self, latent: Latent, policy: Network, seed: int) -> Network:
+        """The anchors (N, ...) of the policy that a seed trained, on NumPy."""
         return policy
 
     @abc.abstractmethod

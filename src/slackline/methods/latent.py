@@ -37,6 +37,11 @@ class Latent(abc.ABC):
     def __post_init__(self) -> None:
         check(self)
 
+    @property
+    def has_choice(self) -> bool:
+        """Whether there is more than one z."""
+        return self.size > 0
+
     def show(self, z: Any) -> str:
         """z as a short text."""
         return f"{z[0]:.2f}" if self.is_line else " ".join(f"{x:.2f}" for x in z) or "–"
@@ -62,6 +67,15 @@ class Latent(abc.ABC):
     def nested(self, num: int) -> np.ndarray:
         """At most `num` values, the middle first; a longer list begins with every shorter one."""
 
+    def cover(self, num: int, *, wider: int = 3) -> np.ndarray:
+        """z's all over the space, the middle first, (K, size): `num` of a line or a curve, `wider`
+        times as many where z has more degrees of freedom; of finitely many at most as many."""
+        return self.nested(num if self.is_line else wider * num)
+
+    def grid(self, num: int) -> np.ndarray:
+        """`num` z's spread as candidates are; of finitely many policies all: (K, size)."""
+        return self.candidates(num)
+
     @abc.abstractmethod
     def contains(self, z: np.ndarray) -> bool:
         """Whether z (size,) belongs to the space."""
@@ -71,7 +85,9 @@ class Latent(abc.ABC):
         """The z that one number (or None) abbreviates; None where that is not a z."""
 
     def parse(self, z: Any) -> np.ndarray:
-        """z as an array of the space, or an error that says what a z is."""
+        """z as an array of the space, or an error that says what a z is. "centre" is its middle."""
+        if isinstance(z, str) and z == CENTRE:
+            z = self.nested(1)[0]
         array = as_floats(np.nan if z is None else z)
         if array is not None and array.ndim == 0:
             array = self.shorthand(None if z is None else float(array))
@@ -159,8 +175,28 @@ class Simplex(Latent):
 
     @property
     def describe(self) -> str:
-        line = " (or one number in [0, 1], the first of them)" if self.is_line else ""
-        return f"{self.anchors} non-negative numbers with sum 1{line}"
+        also = " (or one number in [0, 1], the first of them)" if self.is_line else ""
+        if self.anchors > WRITTEN_OUT:
+            also = f" (or 'centre', or an anchor: '#1' to '#{self.anchors}')"
+        return f"{self.anchors} non-negative numbers with sum 1{also}"
+
+    def parse(self, z: Any) -> np.ndarray:
+        named = {f"{ANCHOR}{k}": one for k, one in enumerate(np.eye(self.anchors), 1)}
+        return super().parse(named.get(z, z) if isinstance(z, str) else z)
+
+    def show(self, z: Any) -> str:
+        """Of many anchors, only those that z has a share of: "centre", "#3", "0.5 #1 + 0.5 #3"."""
+        if self.anchors <= WRITTEN_OUT:
+            return super().show(z)
+        shares = np.asarray(z, np.float64)
+        if np.allclose(shares, 1.0 / self.anchors, atol=1e-3):
+            return CENTRE
+        largest = np.argsort(-shares, kind="stable")[:NAMED]
+        named = [k for k in largest if shares[k] >= LEAST]
+        if len(named) == 1 and shares[named[0]] >= 1.0 - LEAST:
+            return f"{ANCHOR}{named[0] + 1}"
+        rest = ["…"] if shares.sum() - shares[named].sum() >= LEAST else []
+        return " + ".join([*(f"{shares[k]:.2f} {ANCHOR}{k + 1}" for k in named), *rest])
 
     def sample(self, key: Array, num: int) -> Array:
         """The spacings of N − 1 sorted uniforms follow the flat Dirichlet law."""
@@ -225,6 +261,12 @@ class DrawnSimplex(Simplex):
     def candidates(self, shots: int) -> np.ndarray:
         return self._drawn(shots, self.seed)
 
+
+CENTRE, ANCHOR = "centre", "#"
+"""How z's of many anchors are named: "centre", "#3"."""
+
+WRITTEN_OUT, NAMED, LEAST = 3, 3, 0.005
+"""How many shares are written out; of more, how many of the largest, and the least that counts."""
 
 SPREADS = ("dirichlet", "even", "corners")
 
@@ -318,6 +360,9 @@ class OneHot(Latent):
 
     def nested(self, num: int) -> np.ndarray:
         return np.eye(self.size, dtype=np.float32)[:num]
+
+    def grid(self, num: int) -> np.ndarray:
+        return self.nested(self.size)
 
     def sample(self, key: Array, num: int) -> Array:
         return jax.nn.one_hot(jax.random.randint(key, (num,), 0, self.size), self.size)

@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from slackline.arrays import tree_map
 from slackline.io.decode import check, number
 from slackline.methods.conditioning import Anchors
 from slackline.methods.latent import Latent
 from slackline.networks.impala import Network
-from slackline.networks.mlp import MLP, Layer
+from slackline.networks.mlp import MLP, Layer, repeated
 
 
 @dataclass(frozen=True)
@@ -41,10 +40,10 @@ class Vigour(Anchors):
     def __post_init__(self) -> None:
         check(self)
 
-    def spelt_out(self, latent: Latent, policy: Network) -> Network:
+    def spelt_out(self, latent: Latent, policy: Network, seed: int) -> Network:
         assert isinstance(policy, MLP)
         gains: Any = np.array([self.bold, self.cautious], np.float32)
-        twice: Any = tree_map(lambda x: np.repeat(x, 2, axis=0), policy)
+        twice: Any = repeated(policy, len(gains))
         *hidden, last = twice.layers
         scaled = Layer(last.weight * gains[:, None, None], last.bias * gains[:, None])
         return twice._replace(layers=(*hidden, scaled))

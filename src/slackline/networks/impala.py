@@ -21,7 +21,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slackline.arrays import jax, namespace
-from slackline.networks.mlp import MLP, Layer, combined, draw, from_the_last, init_mlp, mix, relu
+from slackline.networks.mlp import (
+    MLP,
+    Layer,
+    combined,
+    draw,
+    from_the_last,
+    init_mlp,
+    mix,
+    relu,
+    repeated,
+)
 from slackline.networks.strided import Strided
 from slackline.types import Array
 
@@ -62,6 +72,11 @@ class Block(NamedTuple):
         for first, second in self.residual:
             x = x + second(relu(first(relu(x), coefficients)), coefficients)
         return x
+
+    def weighing(self, gains: np.ndarray) -> Block:
+        """Anchor k sees its channels multiplied by gains[k], of gains (N, in)."""
+        entry = self.entry._replace(weight=self.entry.weight * gains[:, None, None, :, None])
+        return self._replace(entry=entry)
 
     @property
     def inputs(self) -> int:
@@ -146,6 +161,17 @@ class Impala(NamedTuple):
     def anchored(self) -> Any:
         """What differs from anchor to anchor."""
         return self.last, self.head
+
+    @property
+    def num_weighed(self) -> int:
+        """How many channels `weighing` has gains for."""
+        return self.last.inputs
+
+    def weighing(self, gains: np.ndarray) -> Impala:
+        """N anchors alike, but that the channels which the last block sees are multiplied by gains
+        (N, channels)."""
+        last, head = repeated(self.anchored, len(gains))
+        return self._replace(last=last.weighing(gains), head=head)
 
     def without_value(self) -> Impala:
         """The policy alone: the last output is the value of what is seen."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -104,6 +104,18 @@ class MLP(NamedTuple):
         """What differs from anchor to anchor: everything."""
         return self
 
+    @property
+    def num_weighed(self) -> int:
+        """How many inputs `weighing` has gains for."""
+        return self.layers[0].weight.shape[-2]
+
+    def weighing(self, gains: np.ndarray) -> Self:
+        """N copies of the only anchor, whose inputs are multiplied by gains (N, in)."""
+        copies: Any = repeated(self, len(gains))
+        first, *rest = copies.layers
+        weighed = Layer(first.weight * gains[..., None], first.bias)
+        return copies._replace(layers=(weighed, *rest))
+
 
 class NormedMLP(MLP):
     """An MLP with LayerNorm (no parameters) before each ReLU. A type of its own, because a network
@@ -135,6 +147,11 @@ def mix(anchors: Any, coefficients: Array) -> Any:
         return namespace(coefficients, x).tensordot(coefficients, x, 1)[None]
 
     return tree_map(mixed, anchors)
+
+
+def repeated(anchor: Any, num: int) -> Any:
+    """Every tensor (1, ...) of a network of one anchor, `num` times: (num, ...), on NumPy."""
+    return tree_map(lambda x: np.repeat(x, num, axis=0), anchor)
 
 
 def drawn_together(anchors: Any, apart: float | Array) -> Any:

@@ -20,7 +20,7 @@ class Normaliser(NamedTuple):
         """The network that does on raw observations what `policy` does on normalised ones.
 
         (x − mean) / std · W + b is again an affine map of x, and mixing anchors commutes with it,
-        so whoever acts needs no normaliser. Inputs beyond the observation (z beside it) stay.
+        so acting needs no normaliser. Inputs beyond the observation (z beside it) stay.
         """
         first, *rest = policy.layers
         size = self.mean.shape[-1]

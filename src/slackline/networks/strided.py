@@ -38,6 +38,10 @@ class Strided(NamedTuple):
             return relu(layer.plain(seen))
         return relu(layer.mixed(seen, coefficients[:, None, None]))
 
+    def weighing(self, gains: np.ndarray) -> Strided:
+        """Anchor k sees its channels multiplied by gains[k], of gains (N, in)."""
+        return self._replace(weight=self.weight * gains[:, None, None, :, None])
+
     @property
     def halves(self) -> bool:
         """Whether height and width are halved, and rounded up."""

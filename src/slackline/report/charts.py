@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from slackline.bench.stats import decimals, summarise
+from slackline.drawing.sheet import NUM_COLOURS
 from slackline.methods.catalogue import CATALOGUE
 from slackline.methods.method import Method
 from slackline.paper import paper_score
@@ -17,9 +18,8 @@ from slackline.report.results import Entry, RunResult, Selection, SuiteResult
 from slackline.report.words import in_a_sentence
 from slackline.shown import counted
 
-NUM_COLOURS = 11
-"""Of the style sheet, and of `sheet.COLOURS`."""
 NUM_PATTERNS = 4
+"""Hatchings of bars that the style sheet has."""
 MAX_THIN_LINES = 24
 """More seeds than this are shown by their band alone."""
 MAX_POINTS = 400

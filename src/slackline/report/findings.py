@@ -18,10 +18,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 
+from slackline.drawing.sheet import NUM_COLOURS
 from slackline.errors import SlacklineError, in_one_line
 from slackline.io.files import read_regular, write_output
 from slackline.report.chart import Band, Bars, Cells, Chart, Diamonds, Line, Plate
-from slackline.report.charts import NUM_COLOURS, NUM_PATTERNS
+from slackline.report.charts import NUM_PATTERNS
 from slackline.report.table import Table
 
 SUFFIX = ".finding.json"

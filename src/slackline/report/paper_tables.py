@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from slackline.adapt.catalogue import adapt_command
 from slackline.bench.pooled import probability_of_improvement
 from slackline.bench.stats import Estimate, decimals, summarise
-from slackline.methods.catalogue import BASELINE, CATALOGUE, FAN, VIGOUR
+from slackline.methods.catalogue import BASELINE, CATALOGUE, FAN, SENSES, VIGOUR
 from slackline.methods.latent import OneHot
 from slackline.methods.method import Method
 from slackline.paper import (
@@ -31,7 +32,7 @@ from slackline.report.results import Entry, Results, SuiteResult
 from slackline.report.table import Column, Row, Table
 from slackline.report.tables import benchmark_table
 from slackline.report.words import COST_RATIO, IMPROVEMENT, PAPER_SCORING
-from slackline.shown import counted
+from slackline.shown import command, counted
 
 FAMILIES = (
     *("cartpole", "acrobot", "pendulum", "minigrid"),
@@ -45,7 +46,7 @@ SEARCHED = ("diayn_r", "diayn_r_l2", "lc")
 """Methods that the paper reports with the β that was best on the test environments."""
 METHODS = (
     *("single", "lop", "diayn_r", "diayn_r_l2", "lc"),
-    *("ensemble", "cop", "bop", FAN, VIGOUR, "perturbed"),
+    *("ensemble", "cop", "bop", FAN, SENSES, VIGOUR, "perturbed"),
 )
 """In the paper's order, then those that are not in its first table."""
 SHOTS = 10
@@ -395,10 +396,9 @@ def missing_methods(suite: str, held: Cells) -> list[Missing]:
     lacking = [m for m in wanted if (suite, m) not in held]
     if not lacking:
         return []
-    command = (
-        f"slackline bench {suite} --methods {' '.join(lacking)} --seeds {SEEDS} --out runs/{suite}"
-    )
-    return [Missing(f"{suite}: {', '.join(lacking)}", command)]
+    out = f"runs/{suite}"
+    bench = command("bench", suite, "--methods", *lacking, "--seeds", SEEDS, "--out", out)
+    return [Missing(f"{suite}: {', '.join(lacking)}", bench)]
 
 
 def missing_table(missing: Sequence[Missing]) -> list[Table]:
@@ -518,13 +518,17 @@ def missing_shots(result: SuiteResult, method: str, shots: int) -> Missing:
     stored = [e for k in result.shots for e in entries_of(result, method, k)]
     skills = method == "diayn_r"
     if stored and not skills:
-        commands = [f"slackline adapt {run.path} --shots {shots}" for run in stored[0].runs]
-        return Missing(what, " && ".join(commands))
+        return Missing(what, " && ".join(adapt_command(run.path, shots) for run in stored[0].runs))
     out = f"runs/{suite}-{method}" + (f"-{shots}" if skills else "")
-    option = f" --skills {shots}" if skills else ""
+    options = ("--skills", shots) if skills else ()
     home = stored[0].config.suite if stored else suite
-    train = f"slackline train {home} --method {method}{option} --seeds {SEEDS} --out {out}"
-    return Missing(what, f"{train} && slackline adapt {out} --shots {shots}")
+    return Missing(what, train_and_adapt(home, method, options, out, shots))
+
+
+def train_and_adapt(suite: str, method: str, options: Iterable, out: str, shots: int) -> str:
+    """The commands that train a method with some options and adapt it with K shots."""
+    train = command("train", suite, "--method", method, *options, "--seeds", SEEDS, "--out", out)
+    return f"{train} && {adapt_command(out, shots)}"
 
 
 def _once(missing: Iterable[Missing]) -> list[Missing]:
@@ -629,14 +633,11 @@ def missing_beta(result: SuiteResult, method: str, beta: float, shots: int) -> M
     ]
     what = f"{suite}: {method}, β = {beta:g}, K = {shots}"
     if stored:
-        return Missing(what, f"slackline adapt {stored[0].runs[0].path} --shots {shots}")
-    skills = f" --skills {shots}" if method == "diayn_r" and shots != SHOTS else ""
+        return Missing(what, adapt_command(stored[0].runs[0].path, shots))
+    skills = ("--skills", shots) if method == "diayn_r" and shots != SHOTS else ()
     out = f"runs/{suite}-{method}-beta-{beta:g}" + (f"-{shots}" if skills else "")
-    train = (
-        f"slackline train {suite} --method {method} --beta {beta:g}{skills} --seeds {SEEDS} "
-        f"--out {out}"
-    )
-    return Missing(what, f"{train} && slackline adapt {out} --shots {shots}")
+    options = ("--beta", f"{beta:g}", *skills)
+    return Missing(what, train_and_adapt(suite, method, options, out, shots))
 
 
 # Every variation

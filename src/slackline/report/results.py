@@ -404,7 +404,7 @@ class SuiteResult:
         except KeyError:
             raise SlacklineError(
                 f"the scores of {method} on {variation} at K = {shots} name a candidate "
-                "that was never tried; adapt that run again: slackline adapt"
+                "that was never tried; adapt that run again: slackline adapt RUN"
             ) from None
         latent, found = self.entry(method).method.latent, None
         if tried.select("candidate", "z").n_unique() > len(numbers):

@@ -146,7 +146,7 @@ def _row(name: str, kind: Kind, cells: list[Cell], digits: int) -> Row:
 
 
 def best_of(values: list[float], digits: int) -> set[int]:
-    """The largest values, ties at the shown precision included; nothing to win alone."""
+    """The largest values, ties at the shown precision included; none if there is only one value."""
     shown = [round(value, digits) for value in values]
     finite = [value for value in shown if np.isfinite(value)]
     if len(values) < 2 or not finite:

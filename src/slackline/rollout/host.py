@@ -49,7 +49,7 @@ them, the former's log-probabilities or None, and values where the policy knows 
 
 Stop = Callable[[np.ndarray, "HostRunning", Stepped], np.ndarray]
 """(the jobs (C, N) being played, the environments after a step, that step) -> (C, N) which of these
-episodes to let go of. The environment plays no other after it."""
+episodes to stop. The environment plays no other after it."""
 
 
 class HostJobs(NamedTuple):
@@ -65,7 +65,7 @@ class HostJobs(NamedTuple):
 
 
 class HostRunning:
-    """C × N environments in mid-episode. Mutable, since so are they."""
+    """C × N environments in mid-episode. Mutable, as the environments are."""
 
     def __init__(self, pool: WatchedPool, shape: tuple[int, int], z_size: int):
         self.pool, self.shape = pool, shape
@@ -76,7 +76,7 @@ class HostRunning:
         self.episode_return = np.zeros(shape)
         self.elapsed = np.zeros(shape, np.int64)
         self.actions: deque[np.ndarray] = deque()
-        """The last ones, (C · N, ...) each: those of the episodes in hand, if they are not too
+        """The last ones, (C · N, ...) each: those of the running episodes, if they are not too
         many."""
 
     def begin(self) -> None:
@@ -126,11 +126,11 @@ class HostRunning:
         return same
 
     def remember(self, env_action: np.ndarray) -> None:
-        """Note what is done now: an episode is rebuilt from it."""
+        """Remember the actions, from which an episode can be rebuilt."""
         self.actions.append(env_action.reshape(-1, *env_action.shape[2:]))
 
     def forget_actions(self) -> None:
-        """Keep those of the episodes in hand, the last ones if they are many."""
+        """Keep those of the running episodes, the last ones if they are many."""
         needed = int(self.elapsed.max())
         if self.actions:
             needed = min(needed, max(MAX_ACTIONS // max(self.actions[-1].nbytes, 1), 1))
@@ -138,7 +138,7 @@ class HostRunning:
             self.actions.popleft()
 
     def step(self, env_action: np.ndarray) -> Stepped:
-        """Do the actions (C, N, ...); every field of the result is (C, N, ...)."""
+        """Take the actions (C, N, ...); every field of the result is (C, N, ...)."""
         did = Stepped(
             *map(self.by_copy, self.pool.step(env_action.reshape(-1, *env_action.shape[2:])))
         )
@@ -167,7 +167,7 @@ class HostRunner:
 
     @property
     def shortest_limit(self) -> int:
-        """No episode is truncated before it has this many steps; of most nothing is known: 0."""
+        """No episode is truncated before it has this many steps; 0 where no limit is declared."""
         return self.env.shortest_limit
 
     def start(self, key: Array, draw_z: DrawZ, num_envs: int) -> tuple[()]:
@@ -235,8 +235,8 @@ class HostRunner:
     ) -> Played:
         """Play every job to its end; slot b of a copy plays its jobs b, b + slots, and so on.
 
-        All that is played is (C, J, ...). A host keeps its states to itself, so that a recorder is
-        given observations only. `stop` may let go of the last episode of a slot before it ends.
+        All that is played is (C, J, ...). Environments outside JAX do not show their states, so
+        that a recorder is given observations only. `stop` may end the last episode of a slot early.
         """
         running = self.open(jobs.seeds, 0, jobs.params)
         try:
@@ -286,7 +286,7 @@ class HostRunner:
 
 
 class Window:
-    """The steps of T calls of the pool, as they come."""
+    """Collects the steps of T calls of the pool."""
 
     def __init__(self, num: int):
         self._num = num
@@ -327,7 +327,7 @@ class Notes:
         self._recorder = recorder
         self._add = None if recorder is None else jax.jit(recorder.add)
         self._open: dict[tuple[int, int], Any] = {}
-        """By copy and slot: the record of the episode in hand."""
+        """By copy and slot: the record of the running episode."""
         self._kept: dict[tuple[int, int], Any] = {}
         """By copy and job: whole ones."""
 

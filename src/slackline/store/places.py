@@ -128,7 +128,7 @@ class UrlPlace:
 
 @contextmanager
 def told(what: str, done: str) -> Iterator[None]:
-    """Errors of anybody's file system, in one line."""
+    """Turn the errors of any file system into one line."""
     try:
         yield
     except SlacklineError:

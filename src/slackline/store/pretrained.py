@@ -80,7 +80,7 @@ def located(path: str | Path) -> Path:
 
 
 def folder_beside(path: str | Path) -> Path:
-    """Where files about a run or subspace file go if nobody says: beside it, or into the current
+    """The default folder of files about a run or subspace file: beside it, or into the current
     folder if it is the package's."""
     if is_pretrained(path):
         return Path()

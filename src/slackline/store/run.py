@@ -71,7 +71,7 @@ from slackline.store.record import (
 )
 from slackline.subspace import Subspace, load_subspaces
 from slackline.suites import is_own
-from slackline.suites.recorded import difference, insist_on_fit, known_suite, recorded, spec_of
+from slackline.suites.recorded import difference, home_of, known_suite, recorded, spec_of
 from slackline.suites.suite import Suite
 
 CHECKPOINT_SCHEMA = 2
@@ -296,6 +296,8 @@ class RunFolder:
 
     def __init__(self, path: str | Path):
         self.path = as_path(path)
+        self._decoded: tuple[dict[str, Any], RunConfig] | None = None
+        """The last config of run.json and what it says."""
 
     @property
     def run_file(self) -> Path:
@@ -344,8 +346,8 @@ class RunFolder:
             yield
 
     def tidy(self) -> None:
-        """Remove what a killed writer left in a run where nothing is to be done any more. Not a
-        word if that cannot be: somebody may be writing, or nobody may."""
+        """Remove what a killed writer left in a run where nothing is to be done any more. Silent
+        where that is not possible: another process may be writing, or the folder be read-only."""
         names = [entry.name for entry in self.path.iterdir()]
         if any(map(_is_leftover, names)):
             with contextlib.suppress(SlacklineError, OSError), self.writing():
@@ -389,7 +391,11 @@ class RunFolder:
         return read_record(self.path)
 
     def config(self) -> RunConfig:
-        return RunConfig.from_json(self.read()["config"], self.run_file)
+        """What was asked for. The file is read every time, and decoded where it has changed."""
+        values = self.read()["config"]
+        if self._decoded is None or self._decoded[0] != values:
+            self._decoded = values, RunConfig.from_json(values, self.run_file)
+        return self._decoded[1]
 
     def suite(self, name: str | None = None) -> Suite:
         """The suite it was trained on, or the one called `name` that it was adapted to, as far as
@@ -413,8 +419,7 @@ class RunFolder:
         """What the trained policies see and do, if they are there."""
         if not self.subspace_file.exists():
             return None
-        first = load_subspaces(self.subspace_file)[0]
-        return Spaces(first.observation_shape, first.action)
+        return load_subspaces(self.subspace_file)[0].spaces
 
     def insist_on_same(self, suite: Suite) -> None:
         """Refuse to adapt to a suite that has the name of another one here: their scores would be
@@ -557,13 +562,11 @@ class RunFolder:
     def subspaces(self, file: Path | None = None) -> list[Subspace]:
         """The trained artefact, or a snapshot of it, one subspace a seed."""
         file = self.subspace_file if file is None else file
-        found = load_subspaces(file)
-        insist_on_own(file, found[0].suite, self.config().suite)
-        seeds = [subspace.seed for subspace in found]
-        insist_on_seeds(file, seeds, self.config().seeds)
-        name, spaces = self.config().suite, Spaces(found[0].observation_shape, found[0].action)
-        home = known_suite(name, self.spec(name), self.path, spaces)
-        insist_on_fit(file, home, spaces)
+        found, config = load_subspaces(file), self.config()
+        insist_on_own(file, found[0].suite, config.suite)
+        insist_on_seeds(file, [subspace.seed for subspace in found], config.seeds)
+        spec = self.spec(config.suite)
+        home = home_of(replace(found[0], suite=config.suite, spec=spec, where=self.path), file)
         return [replace(subspace, home=home) for subspace in found]
 
     def append_progress(self, line: dict[str, Any]) -> None:

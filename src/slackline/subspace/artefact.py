@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from slackline.arrays import jnp, tree_map
-from slackline.envs.api import Continuous, Discrete
+from slackline.envs.api import Continuous, Discrete, Spaces
 from slackline.errors import SlacklineError
 from slackline.io.files import as_path
-from slackline.methods.catalogue import BASELINE, VIGOUR, method
+from slackline.methods.catalogue import BASELINE, method, recommended
 from slackline.methods.method import Method
 from slackline.methods.training_returns import TrainingReturns
 from slackline.networks.impala import Impala, Network
@@ -43,8 +43,8 @@ class Subspace:
     spec: dict[str, Any] | None = field(default=None, compare=False)
     """What is kept of a suite of the user's own, as plain data; see `suites/recorded.py`."""
     home: Any = field(default=None, compare=False)
-    """The `Suite` as an object, for whoever plays on it; None: as the name and the spec say. It is
-    not saved."""
+    """The `Suite` as an object, for playing; None: the one that name and spec describe. It is not
+    saved."""
     where: str | Path | None = field(default=None, compare=False)
     """The file or run folder it was loaded from, for messages about it."""
 
@@ -55,6 +55,11 @@ class Subspace:
             return self.picture
         assert isinstance(self.critic, MLP)
         return (self.critic.layers[0].weight.shape[-2] - self.method.member.latent.size,)
+
+    @property
+    def spaces(self) -> Spaces:
+        """What its policies see and do."""
+        return Spaces(self.observation_shape, self.action)
 
     @property
     def acting(self) -> Network:
@@ -80,19 +85,16 @@ class Subspace:
         return Policy(self.network_at(z), self.action, self.picture)
 
     def opened(self, **options: Any) -> Self:
-        """A single policy as a line of vigour, from cautious to bold (docs/vigour.md). `options`
-        are that method's: `opened(cautious=0.3, bold=1.5)`."""
+        """A single policy as the subspace that is made of one: where actions are continuous, a line
+        from cautious to bold (docs/vigour.md), elsewhere anchors that trust their sensors
+        differently (docs/senses.md). `options` are that method's: `opened(cautious=0.3)`."""
         if self.method.name != BASELINE:
             raise SlacklineError(
                 f"this is a {self.method.name}; only a single policy can be opened into a line"
             )
-        if isinstance(self.action, Discrete) or self.picture is not None:
-            raise SlacklineError(
-                "only a policy that sees vectors and has continuous actions can be opened into a "
-                f"line of vigour; this one was trained on {self.suite}"
-            )
-        found = method(VIGOUR, **options)
-        anchors = found.conditioning.spelt_out(found.latent, tree_map(np.asarray, self.policy))
+        found = method(recommended(self.action, self.picture), **options)
+        policy = tree_map(np.asarray, self.policy)
+        anchors = found.conditioning.spelt_out(found.latent, policy, self.seed)
         return replace(self, method=found, policy=anchors, training=None)
 
     def save(self, path: str | Path) -> Path:

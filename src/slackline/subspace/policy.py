@@ -72,7 +72,7 @@ class Policy:
         """
         if not deterministic:
             raise SlacklineError(
-                "deterministic is False; a trained policy keeps no noise to sample with, so it "
+                "deterministic is False; trained policies only act deterministically, so it "
                 "must be True"
             )
         return np.asarray(self(observation)), state

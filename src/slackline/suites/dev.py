@@ -1,7 +1,7 @@
 """Changes to develop on: other factors and other dead sensors than those that are reported.
 
-Whoever tunes a method by how well it adapts should look at these, and never at the variations of
-the suites themselves. Environments and training are the same.
+Tune how well a method adapts on these, never on the variations of the suites themselves.
+Environments and training are the same.
 """
 
 from dataclasses import replace

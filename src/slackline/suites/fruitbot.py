@@ -67,17 +67,19 @@ both see with."""
 QUICK = replace(
     CPU,
     policy_lr=7e-4,
-    entropy=0.005,
+    entropy=0.003,
+    reward_scale=0.1,
+    critic_coefficient=0.5,
     num_envs=64,
     num_steps=32,
     vision="strided",
-    patch=4,
+    patch=8,
+    channels=(16,),
     hidden=(128,),
     discriminator_hidden=(128,),
 )
-"""For one core: strided blocks on patches of 4 × 4 pixels cost a fourteenth of the arithmetic of
-`CPU`, so that many more steps are seen in the same time. An experiment: no run of it has reached a
-positive return yet."""
+"""For one core: every square of 8 × 8 pixels is seen by itself through sixteen filters, so that a
+picture costs a fortieth of the arithmetic of `CPU` and many more are seen in the same time."""
 
 SUITE = Suite(
     name="fruitbot",

@@ -44,7 +44,7 @@ NOISE = 0.3
 BIAS = 0.3
 """The sensors' error, in spreads of each sensor; its signs are drawn once."""
 WEAK = 0.5
-"""What a weak motor does of what it is told."""
+"""The share of the commanded action that a weak motor does."""
 PAYLOAD = 0.5
 """The load on the torso, as a share of the robot's weight."""
 SLOPE = 10.0

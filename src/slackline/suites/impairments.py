@@ -23,7 +23,8 @@ def inside(change: Callable[[Params], Params]) -> Change:
 
 
 def weak_motor(motor: int, gain: float) -> Change:
-    """One motor does `gain` of what it is told; 0 is dead. Motors are numbered as actions are."""
+    """One motor does `gain` × the commanded action; 0 is dead. Motors are numbered as actions
+    are."""
     require_number("gain of a motor", gain, low=0.0, high=1.0)
 
     def change(params: ImpairedParams) -> ImpairedParams:

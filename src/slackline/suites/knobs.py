@@ -1,4 +1,4 @@
-"""Knobs: the numbers of a suite's environment that can be turned, from a little to a lot."""
+"""Knobs: the numbers of a suite's environment that `slackline sweep` can change by degrees."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Knob:
     words: str
     """What its values are: "gravity ×"."""
     usual: float | None
-    """Where it stands in training; None: nobody knows."""
+    """Its value in training; None if that is unknown."""
     at: Callable[[float], Change]
     """What setting it to a value does to the environment's parameters."""
     whole: bool = False
@@ -48,7 +48,8 @@ class Knob:
 
 def knobs_of(suite: Suite, *, absolute: bool = False) -> dict[str, Knob]:
     """Those of a suite's environment, by name. Numbers of the environment itself are multiplied by
-    factors, or, `absolute`, set to values; what is nothing in training (a slope) has a unit."""
+    factors, or, `absolute`, set to values; numbers that are 0 in training (a slope) are always set
+    to values."""
     if isinstance(suite.env, HostEnv):
         found = _of_a_mujoco_robot(suite)
     else:
@@ -64,7 +65,7 @@ def knob_named(suite: Suite, name: str, *, absolute: bool = False) -> Knob:
     if isinstance(suite.env, HostEnv) and not known:
         return _option(suite.env, name)
     if not known:
-        raise SlacklineError(f"{suite.name} has no numbers that can be changed by degrees")
+        raise SlacklineError(f"{suite.name} has no numbers that a sweep can change")
     raise unknown(f"change of {suite.name}", name, known)
 
 

@@ -37,7 +37,7 @@ class MujocoRobot(HostEnv):
 
 HALFCHEETAH = MujocoRobot("halfcheetah-mujoco", 17, Continuous(6), "halfcheetah", "HalfCheetah-v5")
 ANT = MujocoRobot("ant-mujoco", 105, Continuous(8), "ant", "Ant-v5")
-"""With its contact forces among the observations, as it comes."""
+"""With contact forces among the observations, as by default."""
 
 
 def scaled(what: str, factor: float) -> Change:

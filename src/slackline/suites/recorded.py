@@ -197,24 +197,19 @@ def known_suite(
     return recorded_by_name(name, where, spaces) if is_own(name) else builtin(name)
 
 
-def home_of(subspace: Subspace) -> Suite:
-    """The suite a subspace was trained on."""
+def home_of(subspace: Subspace, file: Path | None = None) -> Suite:
+    """The suite a subspace was trained on, as its file says; policies that cannot have been trained
+    on that are refused. `file` holds them, if that is another one than what names the suite."""
     if subspace.home is not None:
         return subspace.home
-    where = subspace.where or "FILE"
-    spaces = Spaces(subspace.observation_shape, subspace.action)
+    where, spaces = subspace.where or "FILE", subspace.spaces
     home = known_suite(subspace.suite, subspace.spec, where, spaces)
-    insist_on_fit(where, home, spaces)
-    return home
-
-
-def insist_on_fit(path: str | Path, suite: Suite, spaces: Spaces) -> None:
-    """Refuse policies that cannot have been trained on the suite that a file names."""
-    if (needs := suite.env.spaces) != spaces:
+    if (needs := home.env.spaces) != spaces:
         raise SlacklineError(
-            f"{path}: its policies see {spaces.observation} and do {spaces.action}; on "
-            f"{suite.name} they would have to see {needs.observation} and do {needs.action}"
+            f"{file or where}: its policies see {spaces.observation} and do {spaces.action}; on "
+            f"{home.name} they would have to see {needs.observation} and do {needs.action}"
         )
+    return home
 
 
 # Naming again

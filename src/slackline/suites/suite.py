@@ -118,7 +118,7 @@ class Suite:
     @property
     def recommended(self) -> str:
         """The method to train where none is named."""
-        return recommended(self.env.spaces)
+        return recommended(self.env.spaces.action, self.env.spaces.picture)
 
     @property
     def train_task(self) -> TrainTask:

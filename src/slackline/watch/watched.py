@@ -23,7 +23,7 @@ ENDED = 0.5
 MAX_PANELS = 16
 """Policies on one sheet; more would be too small to see."""
 STEPS = 200
-"""How many steps are shown if nobody says."""
+"""How many steps are shown by default."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Watched:
     seconds: float | None = None
     """Simulated seconds of one step, where that has a meaning."""
     pace: float | None = None
-    """Seconds for which a film shows a step, where nobody knows how long one takes."""
+    """Seconds for which a film shows a step whose duration is unknown."""
     scale: float = 1.0
     """Returns are multiplied by this where they are shown."""
     digits: int | None = None
@@ -165,7 +165,7 @@ def _drawn(subspace: Subspace, variation: Variation, zs: np.ndarray, _steps: int
 
 
 def _filmed(subspace: Subspace, variation: Variation, zs: np.ndarray, steps: int) -> dict[str, Any]:
-    """Episodes of a host's environments, which draw themselves."""
+    """Episodes of environments outside JAX, which draw themselves."""
     episodes, fps = film_episodes(subspace, variation, zs, steps)
     return {"paint": paint_shot, "episodes": episodes, "pace": None if fps is None else 1.0 / fps}
 

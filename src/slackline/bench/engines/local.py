@@ -1,8 +1,8 @@
 """Cells in processes of this machine, each bound to cores of its own.
 
-A worker is told its jobs, and tells how they go on, in lines of JSON. It ends when its standard
-input does: so it also ends with the process that started it, however that ends, once the stride in
-hand is saved.
+A worker reads its jobs and reports their progress as lines of JSON. It ends when its standard input
+does: so it also ends with the process that started it, however that ends, once the current stride
+is saved.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from slackline.io.files import append
 from slackline.progress import Tick
 
 PATIENCE = 8.0
-"""Seconds that workers have for saving the stride in hand, before the command ends them."""
+"""Seconds that workers have for saving the current stride, before the command ends them."""
 
 
 def start(settings: Settings) -> Local:
@@ -163,7 +163,7 @@ class Worker:
         return self.process.poll() is None
 
     def dismiss(self) -> None:
-        """It ends when its input does."""
+        """Close its input, upon which it ends."""
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):
             self.process.stdin.close()

@@ -27,7 +27,7 @@ from slackline.runtime import set_up_jax
 from slackline.store.places import place_at
 
 LOOK_SECONDS = 1.0
-"""How often the driver looks how the cells go on, and a cell tells."""
+"""Seconds between two reports of a cell, and between two looks of the driver at them."""
 CONNECT_SECONDS = 5.0
 
 
@@ -126,7 +126,7 @@ class OnRay:
             ray.shutdown()
 
     def _board(self) -> Any:
-        """Where cells tell how they go on: an actor beside this process."""
+        """The actor that collects the progress of cells."""
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         here = self.ray.get_runtime_context().get_node_id()
@@ -137,7 +137,7 @@ class OnRay:
     def _news(
         self, board: Any, seen: dict[str, Any], running: set[str]
     ) -> Generator[Event, None, None]:
-        """What cells told since the last time; nothing if the actor is lost."""
+        """What cells reported since the last time; nothing if the actor is lost."""
         try:
             told = self.ray.get(board.all.remote(), timeout=LOOK_SECONDS)
         except Exception:
@@ -167,7 +167,7 @@ class OnRay:
 
 
 class News:
-    """An actor that remembers what cells told last."""
+    """An actor that keeps the last report of every cell."""
 
     def __init__(self) -> None:
         self.last: dict[str, dict[str, Any] | None] = {}

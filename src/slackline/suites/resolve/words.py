@@ -92,7 +92,7 @@ def _is_of(error: Exception, module: str) -> bool:
 
 def word_for_id(name: str) -> str | None:
     """The word for an environment that is named by its id alone: Pendulum-v1 -> gym:Pendulum-v1.
-    None if the name does not look like an id, or Gymnasium is there and nobody has it."""
+    None if the name does not look like an id, or if Gymnasium is installed and has no such id."""
     if not re.search(r"-v\d+(\?|$)", name):
         return None
     source, mark, options = name.partition("?")
