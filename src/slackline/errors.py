@@ -108,8 +108,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> SlacklineError:
     known, name = list(known), name if isinstance(name, str) else spelt(name)
     by_folded = {k.casefold(): k for k in known}
     near = difflib.get_close_matches(name.casefold(), by_folded, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(by_folded[n] for n in near)}? " if near else ""
-    return SlacklineError(f"unknown {kind} {spelt(name)}; {hint}(known: {', '.join(known)})")
+    hint = f"; did you mean {' or '.join(by_folded[n] for n in near)}?" if near else ""
+    return SlacklineError(f"unknown {kind} {spelt(name)}{hint} (known: {', '.join(known)})")
 
 
 def require_name(kind: str, name: Any, known: Iterable[str]) -> None:

@@ -18,6 +18,11 @@ def decimals(values: ArrayLike, fixed: int | None = None) -> int:
     return 1 if largest >= 20.0 else 2 if largest >= 2.0 else 3
 
 
+def counted(num: int, noun: str) -> str:
+    """1 seed, 3 seeds"""
+    return f"{num:,} {noun}" if num == 1 else f"{num:,} {noun}s"
+
+
 def human(number: float) -> str:
     """12345678 -> 12.3M"""
     for unit, size in (("G", 1e9), ("M", 1e6), ("k", 1e3)):

@@ -323,7 +323,7 @@ def test_a_perturbed_single_policy_is_adapted_in_a_folder_of_its_own(
     out = tmp_path / "copies" / "cartpole-perturbed"
     words = ["adapt", str(bench / "cartpole-single"), *PERTURBED, "--out", str(out)]
     assert cli.run(words) == 0
-    assert "perturbed on cartpole, adapted with K = 4: 2 seed(s)" in capsys.readouterr().out
+    assert "perturbed on cartpole, adapted with K = 4: 2 seeds" in capsys.readouterr().out
     assert (bench / "cartpole-single" / "scores.parquet").read_bytes() == before
     config = RunFolder(out).config()
     assert (config.method, config.options) == ("perturbed", {"members": 4, "noise": 0.1})

@@ -29,7 +29,7 @@ def test_a_single_policy_is_opened_adapted_and_compared_with_itself(
 ) -> None:
     out = tmp_path / "line"
     said = told(capsys, "adapt", str(single), "--open", *BRIEF, "--out", str(out))
-    assert "vigour on pendulum-continuous, adapted with K = 3: 2 seed(s)" in said
+    assert "vigour on pendulum-continuous, adapted with K = 3: 2 seeds" in said
     assert RunFolder(out).config().method == "vigour"
     assert not (single / "scores.parquet").exists()
     tried = read_scores(out / "scores.parquet").filter(phase="select", variation="Train", seed=1)

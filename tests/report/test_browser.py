@@ -171,6 +171,28 @@ def test_the_lines_column_is_seen_on_a_phone(browser: Any, page: Path) -> None:
     assert browser.execute_script(hidden) == 0
 
 
+BEYOND = """
+const box = [...document.querySelectorAll(".scroll")].filter(e => e.offsetParent !== null);
+return box.filter(e => !e.querySelector(".facts")).flatMap(e => {
+  const right = e.getBoundingClientRect().right, words = document.createRange();
+  return [...e.querySelectorAll("caption, tr > :first-child, tr > :not(.paper):nth-child(-n + 3)")]
+    .filter(cell => cell.tagName === "CAPTION" || cell.closest("table").rows[0].cells.length <= 4)
+    .filter(cell => (words.selectNodeContents(cell), words.getBoundingClientRect().right > right))
+    .map(cell => cell.innerText);
+})
+"""
+"""Words of captions and of the first methods' columns that lie outside of their box."""
+
+
+def test_long_numbers_of_two_methods_fit_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    """Intervals of costs are the widest; captions are not as wide as the table that scrolls."""
+    store = Store(tmp_path)
+    for method, level in (("single", -1100.0), ("lop", -1000.0), ("diayn_r", -1050.0)):
+        store.add(method, suite="maze2d", level=level)
+    opened(browser, write_page(load_results(store.path), tmp_path / "page.html"), WIDTHS["phone"])
+    assert browser.execute_script(BEYOND) == []
+
+
 @pytest.mark.parametrize("width", WIDTHS.values(), ids=WIDTHS.keys())
 def test_the_overview_comes_first_and_fits(browser: Any, several: Path, width: int) -> None:
     opened(browser, several, width)

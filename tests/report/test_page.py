@@ -27,7 +27,7 @@ from slackline.report.page import write_page
 from slackline.report.plates import differing_preferences
 from slackline.report.provenance import duration
 from slackline.report.results import Results, Selection, load_results
-from slackline.report.tables import best_of
+from slackline.report.tables import benchmark_table, best_of
 from slackline.report.words import headline, verdict
 
 
@@ -313,8 +313,9 @@ def test_charts_show_choices_curves_and_counts(pair: Store) -> None:
     np.testing.assert_allclose(first["data"][-1]["x"], chosen / 9, atol=1e-6)
     assert sum(sum(trace["y"]) for trace in counts["data"]) == 3 * len(VARIATIONS)
     mean = next(t for t in training["data"] if t.get("name") == "Line of policies")
-    assert mean["y"][0] is None  # no seed had ended an episode
-    assert mean["y"][1] == pytest.approx(15.5)  # two of three had
+    assert mean["x"][:2] == [1024, 1536], "at 512 steps no seed had ended an episode"
+    assert None not in mean["y"]
+    assert mean["y"][0] == pytest.approx(15.5)  # two of three had
     assert mean["y"][-1] == pytest.approx(106.0)
 
 
@@ -480,3 +481,25 @@ def test_figures_without_matplotlib_say_what_to_install(
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     with pytest.raises(SlacklineError, match=r"pip install 'slackline-rl\[figures\]'"):
         draw_figures(load_results(pair.path), tmp_path)
+
+
+@pytest.mark.parametrize("some", [(), ("LongPole",)])
+def test_the_papers_average_stands_beside_one_of_all_changes_only(
+    store: Store, some: tuple[str, ...]
+) -> None:
+    store.add("lop", variations=some or None)
+    (result,) = load_results(store.path).suites
+    table = benchmark_table(result, 10)
+    assert table.columns[-1].title == "paper’s"
+    (average,) = (row.cells for row in table.sections[1] if row.cells[0] == "average")
+    assert average[-1] == ("–" if some else "149.9")
+    assert ("paper’s 149.9" in written(store)) == (not some)
+
+
+@pytest.mark.parametrize(("seeds", "whole"), [(1, True), (30, False)])
+def test_few_choices_are_counted_by_whole_ticks(store: Store, seeds: int, *, whole: bool) -> None:
+    """One seed and one change have one choice: no axis of 0, 0, 0, 1, 1, 1."""
+    store.add("lop", seeds=seeds, variations=VARIATIONS[: 1 if whole else None])
+    axis = list(charts(written(store)).values())[-2]["layout"]["yaxis"]
+    assert axis["title"]["text"] == "times chosen"
+    assert axis.get("dtick") == (1 if whole else None)

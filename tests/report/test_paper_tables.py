@@ -156,6 +156,9 @@ def test_only_some_suites(store: Store, capsys: pytest.CaptureFixture[str]) -> N
     text = told(capsys, "report", str(store.path), "--table", "variations", "--suites", "acrobot")
     assert "Acrobot" in text
     assert "CartPole" not in text
+    text = told(capsys, "report", str(store.path), "--table", "summary", "--suites", "acrobot")
+    assert "acrobot" in text
+    assert "cartpole" not in text, "it was run, and is no row of what was not"
     words = (str(store.path), "--table", "variations", "--suites", "acrobat")
     assert "unknown suite 'acrobat'; did you mean acrobot?" in refused(capsys, "report", *words)
 
@@ -194,3 +197,17 @@ def test_latex_escapes_what_it_must() -> None:
         r"\end{tabular}",
         r"\end{table}",
     ]
+
+
+def test_averages_of_some_changes_or_another_k_say_so_beside_the_papers(store: Store) -> None:
+    """The paper's average is of all changes, and of K = 10."""
+    store.add("single", variations=("LongPole",))
+    store.add("lop")
+    store.add("lop", suite="pendulum")
+    store.add("single", suite="acrobot", shots=(5,))
+    first, *_ = summary(load_results(store.path)).tables
+    rows = {row.cells[0]: row.cells for section in first.sections for row in section}
+    assert rows["cartpole"][1].endswith("(3), 1 of 6 changes")
+    assert rows["cartpole"][3].endswith("(3), 1 of 6 changes"), "those that all were measured on"
+    assert rows["pendulum"][3].endswith("(3)")
+    assert rows["acrobot"][1].endswith("(3), K = 5")

@@ -24,6 +24,7 @@ from slackline.io.decode import count
 from slackline.report.chart import Axis, Chart, Diamonds, Line, Mark, Plate
 from slackline.report.charts import MAX_THIN_LINES
 from slackline.report.table import Column, Row, Table
+from slackline.shown import counted
 from slackline.suites.suite import TRAIN, Suite, Variation
 
 FIRST = 2 * MAX_CANDIDATES
@@ -44,6 +45,11 @@ class Along(NamedTuple):
     def returns(self) -> np.ndarray:
         """Mean return of every z, (S, V, P)."""
         return self.best.returns.mean(axis=-1)
+
+    @property
+    def episodes(self) -> str:
+        """That every z of the grid was chosen by."""
+        return counted(self.best.returns.shape[-1], "episode")
 
     @property
     def positions(self) -> np.ndarray:
@@ -131,9 +137,9 @@ class AlongZ(Analysis):
         return Plate(
             run.subject.file_name,
             f"{suite.title}: the return at every z",
-            f"{run.subject.label}: {len(run.best.zs)} z's, {run.best.returns.shape[-1]} episodes "
-            "each. Bold: mean over seeds; thin: each seed. Diamonds: what K-shot adaptation chose, "
-            "and its score on fresh episodes.",
+            f"{run.subject.label}: {len(run.best.zs)} z's, {run.episodes} each. Bold: mean "
+            "over seeds; thin: each seed. Diamonds: what K-shot adaptation chose, and "
+            "its score on fresh episodes.",
             tuple(charts),
         )
 
@@ -151,11 +157,11 @@ class AlongZ(Analysis):
             kind="strong",
         )
         return Table(
-            f"{suite.title}: {run.subject.label}, {len(run.scores)} seeds",
+            f"{suite.title}: {run.subject.label}, {counted(len(run.scores), 'seed')}",
             tuple(Column(name, words=i == 0) for i, name in enumerate(names)),
             (tuple(rows), (average,)),
             f"Means over seeds, on fresh episodes. Best z: of {len(run.best.zs)}, chosen by "
-            f"{run.best.returns.shape[-1]} episodes each. Regret: by how much it beats the z that "
+            f"{run.episodes} each. Regret: by how much it beats the z that "
             "K shots chose. Worst episode met: the lowest return of a seed while it chose.",
         )
 

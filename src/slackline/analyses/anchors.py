@@ -17,6 +17,7 @@ from slackline.networks.geometry import Geometry, geometry
 from slackline.report.chart import Axis, Chart, Line, Mark, Plate
 from slackline.report.charts import MAX_THIN_LINES
 from slackline.report.table import Column, Row, Table
+from slackline.shown import counted
 from slackline.suites.suite import TRAIN, Suite
 
 LOGGED = ("cosine", "distance")
@@ -130,8 +131,8 @@ class AnchorsApart(Analysis):
         return Plate(
             f"return-{run.subject.file_name}",
             f"{suite.title}: the return between the anchors, over training",
-            f"{run.subject.label}; mean over seeds, {self.episodes} episodes a z. Later moments "
-            f"are stronger.{only}",
+            f"{run.subject.label}; mean over seeds, {counted(self.episodes, 'episode')} a z. Later "
+            f"moments are stronger.{only}",
             (chart,),
         )
 

@@ -16,7 +16,12 @@ from slackline.errors import SlacklineError
 from slackline.io.decode import number
 from slackline.methods.catalogue import CATALOGUE
 from slackline.report.chart import Axis, Bars, Chart, Line, Plate
-from slackline.report.charts import colour_index, mean_over_seeds, thinned_curve
+from slackline.report.charts import (
+    colour_index,
+    mean_over_seeds,
+    thinned_curve,
+    where_episodes_ended,
+)
 from slackline.report.results import SuiteResult
 from slackline.report.table import Column, Row, Table
 from slackline.suites.suite import Suite
@@ -30,7 +35,7 @@ class AtBeta(NamedTuple):
     beta: float | None
     """None: the method has none."""
     names: tuple[str, ...]
-    """The variations that count; none: all that were measured."""
+    """The variations that count."""
     last: float
     """The share of the training whose returns count as the final ones."""
 
@@ -53,13 +58,12 @@ class AtBeta(NamedTuple):
         return mean_over_seeds(end)
 
     def adapted(self, shots: int) -> np.ndarray | None:
-        """Average score over the changes, by seed (S,); None if it was not measured with this K."""
-        if shots not in self.result.shots:
+        """Average score over the changes, by seed (S,); None if it was not measured with this K
+        on every one of them: averages of fewer would be of other changes than those beside."""
+        measured = self.result.variations(shots) if shots in self.result.shots else []
+        if not self.names or not set(self.names) <= set(measured):
             return None
-        measured = self.result.variations(shots)
-        columns = [i for i, name in enumerate(measured) if not self.names or name in self.names]
-        if not columns:
-            return None
+        columns = [measured.index(name) for name in self.names]
         return self.result.matrix(self.subject.method.name, shots)[:, columns].mean(axis=1)
 
     def unchanged(self, shots: int) -> np.ndarray | None:
@@ -82,9 +86,13 @@ class Beta(Analysis):
 
     def of(self, subjects: Sequence[Subject], variations: Sequence[str] = ()) -> Finding:
         suite = common_suite(subjects)
-        runs = [self.at_beta(subject, suite, tuple(variations)) for subject in subjects]
+        results = [result_of(subject, suite) for subject in subjects]
         for name in variations:
-            runs[0].result.suite.variation(name)  # refuses what is none
+            results[0].suite.variation(name)  # refuses what is none
+        every = [name for result in results for k in result.shots for name in result.variations(k)]
+        names = tuple(dict.fromkeys(variations or every))
+        pairs = zip(subjects, results, strict=True)
+        runs = [self.at_beta(subject, result, names) for subject, result in pairs]
         runs.sort(key=lambda run: (list(CATALOGUE).index(run.subject.method.name), run.beta or 0.0))
         if not any(run.beta is not None for run in runs):
             raise SlacklineError("none of the runs is of a method with a β (option beta)")
@@ -92,9 +100,9 @@ class Beta(Analysis):
         figures = (plate(suite, runs, shots), curves_plate(suite, runs))
         return Finding(self.name, (self.table(suite, runs, shots),), figures, numbers(runs, shots))
 
-    def at_beta(self, subject: Subject, suite: Suite, names: tuple[str, ...]) -> AtBeta:
+    def at_beta(self, subject: Subject, result: SuiteResult, names: tuple[str, ...]) -> AtBeta:
         beta = subject.config.spelt_out.options.get("beta")
-        return AtBeta(subject, result_of(subject, suite), beta, names, self.last)
+        return AtBeta(subject, result, beta, names, self.last)
 
     def table(self, suite: Suite, runs: Sequence[AtBeta], shots: Sequence[int]) -> Table:
         names = ["method", "β", "seeds", "return at the end of training", "unchanged"]
@@ -123,7 +131,8 @@ class Beta(Analysis):
             (tuple(rows),),
             f"Mean ± standard error over seeds. End of training: its last {self.last:.0%}. "
             "Unchanged and K: fresh episodes of the chosen z, on the training environment and on "
-            "average over the changes.",
+            f"average over {', '.join(runs[0].names)}; –: not measured on all of them "
+            "(--variation takes some).",
         )
 
 
@@ -209,7 +218,7 @@ def curves_chart(method: str, runs: Sequence[AtBeta], betas: list[float]) -> Cha
     lines = []
     for run in runs:
         assert run.beta is not None
-        steps, returns = thinned_curve(run.result.runs[0])
+        steps, returns = where_episodes_ended(*thinned_curve(run.result.runs[0]))
         colour = (betas.index(run.beta) + 2) % NUM_COLOURS
         lines.append(Line(steps, mean_over_seeds(returns.T), colour, f"β = {run.beta:g}"))
     title = CATALOGUE[method].title

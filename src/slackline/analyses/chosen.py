@@ -199,14 +199,19 @@ def heat_map(
 ) -> Chart:
     label, places = each.subject.label, [each.place(i) for i in range(len(each.zs))]
     hover = tuple(
-        words.format(row=row, place=name, count=count, most=most)
+        f"{row}: not measured"
+        if np.isnan(count)
+        else words.format(row=row, place=name, count=count, most=most)
         for row, line in zip(rows, counts, strict=True)
         for name, count in zip(places, line, strict=True)
     )
-    what = "landmark" if each.own else "candidate"
+    what, every = "candidate", f"{places[0]} to {places[-1]}"
+    if each.own:
+        midpoints = ", midpoints" if len(places) > 1 + each.zs.shape[1] else ""
+        what, every = "landmark", f"the centre, anchors{midpoints}"
     return Chart(
         marks=(Cells(counts, each.colour, hover, most=float(most)),),
-        x=Axis(what, f"{what} ({places[0]} to {places[-1]})", decimals=0),
+        x=Axis(what, f"{what} ({every})", decimals=0),
         y=Axis(names=rows),
         label=f"Heat map of the choices of {label} among {len(each.zs)} {what}s.",
         height=90 + 22 * len(rows),

@@ -23,6 +23,7 @@ from slackline.io.decode import count
 from slackline.methods.latent import Latent, OneHot
 from slackline.report.chart import Axis, Band, Chart, Line, Mark, Plate
 from slackline.report.table import Column, Row, Table
+from slackline.shown import counted
 from slackline.subspace import Subspace
 from slackline.suites.suite import Suite, Variation
 
@@ -118,7 +119,7 @@ class Shots(Analysis):
         return Plate(
             "average",
             f"{suite.title}: return against K",
-            f"The best of K random z's, averaged over {self.draws} draws and "
+            f"The best of K random z's, averaged over {counted(self.draws, 'draw')} and "
             f"{len(variations)} variations, on fresh episodes. Shade: ± standard error over seeds. "
             f"Dashed: the best z of {self.points}.",
             (chart(subjects, means, "", "", 320),),
@@ -144,7 +145,8 @@ class Shots(Analysis):
         return Plate(
             "variations",
             f"{suite.title}: return against K, change by change",
-            f"The best of K random z's over {self.draws} draws. Dashed: the best of {self.points}.",
+            f"The best of K random z's over {counted(self.draws, 'draw')}. Dashed: the best of "
+            f"{self.points}.",
             tuple(charts),
         )
 
@@ -160,8 +162,9 @@ class Shots(Analysis):
             f"{suite.title}: mean return of the best of K random z's",
             tuple(Column(name, words=i == 0) for i, name in enumerate(names)),
             (tuple(rows),),
-            f"On fresh episodes, averaged over seeds, variations and {self.draws} draws. Best z: "
-            f"of {self.points} on a grid, chosen by many episodes and scored on others.",
+            "On fresh episodes, averaged over seeds, variations and "
+            f"{counted(self.draws, 'draw')}. Best z: of {self.points} on a grid, chosen by many "
+            "episodes and scored on others.",
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from slackline.cli.options import Switch
 from slackline.cli.parsing import parse_as
+from slackline.shown import counted
 
 
 @dataclass
@@ -108,7 +109,7 @@ def headline(suite: dict[str, Any]) -> str:
     protocol = suite["protocol"]
     return (
         f"{suite['hyper']['algorithm']}, {protocol['steps']:,} steps/seed, "
-        f"{protocol['shots']} shots × {protocol['episodes']} episodes"
+        f"{counted(protocol['shots'], 'shot')} × {counted(protocol['episodes'], 'episode')}"
     )
 
 

@@ -96,7 +96,10 @@ class Report:
         from slackline.report.table import as_csv, latex, markdown, show
 
         made = paper_table(
-            chosen_results(self.folders(), self.suites), name, paper_scoring=self.paper_scoring
+            chosen_results(self.folders(), self.suites),
+            name,
+            paper_scoring=self.paper_scoring,
+            stored_only=bool(self.suites),  # of the others it is not known what was run
         )
         if self.format == "text" and self.out is None:
             for table in made.tables:

@@ -23,7 +23,7 @@ from slackline.errors import SlacklineError, require_count, require_number
 from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import FAN
 from slackline.runtime import set_up_jax
-from slackline.shown import command, human
+from slackline.shown import command, counted, human
 from slackline.store.run import RunFolder, folder_name
 from slackline.suites.resolve import suite as find_suite
 from slackline.suites.suite import Suite
@@ -135,7 +135,7 @@ def outcome(run: RunFolder, where: str | None = None) -> str:
     speed = human(config.total_steps / max(seconds, 1e-9))
     each = f" × {members} members" if members > 1 else ""
     return (
-        f"trained {config.method} on {config.suite}: {len(config.seeds)} seeds{each} × "
+        f"trained {config.method} on {config.suite}: {counted(len(config.seeds), 'seed')}{each} × "
         f"{config.steps:,} steps in {seconds:.1f} s ({speed} steps/s), "
         f"last return {last}; kept in {where or run.path}"
     )

@@ -10,7 +10,7 @@ from slackline.errors import SlacklineError
 
 COLOURS = (
     *("#d55e00", "#828383", "#0072b2", "#359566", "#3d9fdb"),
-    *("#ac4188", "#8f4f00", "#483d9b", "#ae005d", "#7e5337", "#1a1a1a"),
+    *("#ac4188", "#8f4f00", "#483d9b", "#ae005d", "#7e5337", "#1a1a1a", "#9000f0"),
 )
 """By `colour_index`; safe for colour-blind readers."""
 NUM_COLOURS = len(COLOURS)

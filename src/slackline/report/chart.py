@@ -149,6 +149,15 @@ class Chart:
         return found
 
 
+def legend_of(charts: Sequence[Chart]) -> dict[str, Mark]:
+    """One legend for all of them."""
+    found: dict[str, Mark] = {}
+    for chart in charts:
+        for label, mark in chart.labelled.items():
+            found.setdefault(label, mark)
+    return found
+
+
 @dataclass(frozen=True)
 class Plate:
     """One or several charts under a title: a file."""

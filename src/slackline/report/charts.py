@@ -16,6 +16,7 @@ from slackline.paper import paper_score
 from slackline.report.chart import Axis, Band, Bars, Chart, Diamonds, Line, Mark
 from slackline.report.results import Entry, RunResult, Selection, SuiteResult
 from slackline.report.words import in_a_sentence
+from slackline.shown import counted
 
 NUM_PATTERNS = 4
 """Hatchings of bars that the style sheet has."""
@@ -65,7 +66,7 @@ def _score_bars(result: SuiteResult, method: Entry, shots: int) -> Bars:
         colour=colour_index(method.method),
         label=method.title,
         hover=tuple(
-            f"{method.title} on {name}\n{cell.shown(digits)} over {cell.num_seeds} seeds"
+            f"{method.title} on {name}\n{cell.shown(digits)} over {counted(cell.num_seeds, 'seed')}"
             for name, cell in zip(names, cells, strict=True)
         ),
         errors=[cell.std for cell in cells] if cells[0].num_seeds > 1 else None,
@@ -128,7 +129,7 @@ def _ratio_words(record: dict[str, Any]) -> str:
     interval = ""
     if record["ratio_low"] is not None:
         interval = f" [{record['ratio_low']:.2f}, {record['ratio_high']:.2f}]"
-    return f"{record['ratio']:.2f}{interval}, {record['seeds']} seeds"
+    return f"{record['ratio']:.2f}{interval}, {counted(record['seeds'], 'seed')}"
 
 
 # Return against z
@@ -360,7 +361,7 @@ def _choice_bars(name: str, found: Selection, index: int) -> Bars:
         (index + 2) % NUM_COLOURS,
         name,
         tuple(
-            f"{name}: {place} chosen by {count} of {len(found.seeds)} seeds"
+            f"{name}: {place} chosen by {count} of {counted(len(found.seeds), 'seed')}"
             for place, count in zip(labels, counts, strict=True)
         ),
         pattern=index // NUM_COLOURS % NUM_PATTERNS,
@@ -400,6 +401,13 @@ def thinned_curve(run: RunResult) -> tuple[np.ndarray, np.ndarray]:
     return np.array([steps[i : i + stride][-1] for i in starts]), np.array(means)
 
 
+def where_episodes_ended(steps: np.ndarray, returns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A training curve (P,) or (P, S) without the moments between episodes, which are no gaps:
+    where all environments end theirs at once there are more of them than others."""
+    some = np.isfinite(returns.reshape(len(steps), -1)).any(axis=1)
+    return steps[some], returns[some]
+
+
 def curves_of(entry: Entry) -> list[tuple[np.ndarray, np.ndarray]]:
     """The training curves of an entry's runs, as one where they were logged at the same steps."""
     curves = [thinned_curve(run) for run in entry.runs]
@@ -422,13 +430,13 @@ def _curve_marks(
     if not np.isfinite(returns).any():
         return []
     colour, group, marks = colour_index(entry.method), entry.name, []
-    some, num_seeds = np.isfinite(returns).any(axis=1), returns.shape[1]
+    (steps, returns), num_seeds = where_episodes_ended(steps, returns), returns.shape[1]
     if num_seeds > 1:
-        low, high = (extreme(returns[some], axis=1) for extreme in (np.nanmin, np.nanmax))
-        marks.append(Band(steps[some], low, high, colour, group=group))
+        low, high = (extreme(returns, axis=1) for extreme in (np.nanmin, np.nanmax))
+        marks.append(Band(steps, low, high, colour, group=group))
     if 1 < num_seeds <= MAX_THIN_LINES:
         thin = {"width": 0.8, "opacity": 0.3, "group": group}
-        marks += [Line(steps, column, colour, **thin) for column in returns.T]
+        marks += [Line(*where_episodes_ended(steps, r), colour, **thin) for r in returns.T]
     mean, places = mean_over_seeds(returns.T), decimals(returns, digits)
     hover = tuple(
         f"{entry.title}\n{int(step):,} steps: {_spread(value, row, places)}"
@@ -439,8 +447,6 @@ def _curve_marks(
 
 
 def _spread(mean: float, row: np.ndarray, digits: int) -> str:
-    if not np.isfinite(row).any():
-        return "no episode ended"
     if len(row) == 1:
         return f"{mean:.{digits}f}"
     low, high = np.nanmin(row), np.nanmax(row)

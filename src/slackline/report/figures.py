@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 
 from slackline.drawing.sheet import COLOURS, DPI, INK, QUIET, WIDTH, file_of, new_figure, styled
 from slackline.io.files import write_output
-from slackline.report.chart import Axis, Bars, Cells, Chart, Diamonds, Line, Mark, Plate
+from slackline.report.chart import Axis, Bars, Cells, Chart, Diamonds, Line, Mark, Plate, legend_of
 from slackline.report.plates import plates
 from slackline.report.results import Results, SuiteResult
 from slackline.report.trajectories import tiles_of, trajectories_png
@@ -61,17 +61,20 @@ def draw_plate(plate: Plate) -> Any:
     charts, columns = plate.charts, min(COLUMNS, len(plate.charts))
     rows = -(-len(charts) // columns)
     figure = new_figure(WIDTH, sheet_height(charts[0], rows), DPI, layout=LAYOUT)
-    panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    maps = any(isinstance(mark, Cells) for chart in charts for mark in chart.marks)
+    panels = figure.subplots(rows, columns, sharex=not maps, sharey=True, squeeze=False)
+    headings = []
     for i, (panel, chart) in enumerate(zip(panels.flat, charts, strict=False)):
-        draw_chart(panel, chart)
-        is_lowest = i + columns >= len(charts)
+        headings.append(draw_chart(panel, chart))
+        is_lowest = maps or i + columns >= len(charts)  # every heat map has columns of its own
         panel.tick_params(labelbottom=is_lowest)
         panel.set_xlabel((chart.x.long_title or chart.x.title) if is_lowest else "")
         panel.set_ylabel("" if i % columns else chart.y.long_title or chart.y.title)
     for panel in panels.flat[len(charts) :]:
         panel.set_axis_off()
-    draw_legend(figure, panels[0, 0], plate)
+    draw_legend(figure, panels.flat[: len(charts)], plate)
     headed(figure, plate.title, plate.subtitle)
+    keep_apart(figure, headings)
     return figure
 
 
@@ -83,10 +86,13 @@ def sheet_height(chart: Chart, rows: int) -> float:
     return 1.6 + max(2.3, 0.6 + 0.24 * len(chart.y.names)) * rows
 
 
-def draw_legend(figure: Any, panel: Any, plate: Plate) -> None:
+def draw_legend(figure: Any, panels: Iterable[Any], plate: Plate) -> None:
     """In the order of the marks, which matplotlib has by kind."""
-    handles, labels = panel.get_legend_handles_labels()
-    drawn, wanted = dict(zip(labels, handles, strict=True)), list(plate.charts[0].labelled)
+    drawn: dict[str, Any] = {}
+    for panel in panels:
+        handles, labels = panel.get_legend_handles_labels()
+        drawn = dict(zip(labels, handles, strict=True)) | drawn
+    wanted = list(legend_of(plate.charts))
     place: dict[str, Any] = {"loc": "outside lower center", "ncols": 5}
     if plate.legend_title:
         place = {"loc": "outside right upper", "title": plate.legend_title, "alignment": "left"}
@@ -107,8 +113,17 @@ def headed(figure: Any, title: str, subtitle: str) -> None:
     )
 
 
-def draw_chart(panel: Any, chart: Chart) -> None:
-    """The marks, what stands above them, and the scales."""
+def keep_apart(figure: Any, headings: Sequence[tuple[Any, Any]]) -> None:
+    """Put names and notes on lines of their own where a note would run into its name."""
+    figure.draw_without_rendering()
+    ends = [(name.get_window_extent(), note.get_window_extent()) for name, note in headings]
+    if any(name.x1 + 0.05 * DPI > note.x0 for name, note in ends if name.width and note.width):
+        for name, note in headings:
+            name.set_text(f"{name.get_text()}\n" if note.get_text() else name.get_text())
+
+
+def draw_chart(panel: Any, chart: Chart) -> tuple[Any, Any]:
+    """The marks, the scales, and what stands above them: name and note."""
     groups = list(dict.fromkeys(m.group for m in chart.marks if isinstance(m, Bars) and m.group))
     below = np.zeros(1)
     for mark in chart.marks:
@@ -125,10 +140,10 @@ def draw_chart(panel: Any, chart: Chart) -> None:
         else:
             area = {"color": tint(mark), "alpha": mark.opacity, "lw": 0}
             panel.fill_between(mark.x, mark.low, mark.high, **area)
-    panel.set_title(chart.name, weight="bold", pad=6)
-    panel.set_title(chart.note, loc="right", size=9, color=QUIET, pad=6)
     _scale(panel, "x", chart.x)
     _scale(panel, "y", chart.y)
+    note = panel.set_title(chart.note, loc="right", size=9, color=QUIET, pad=6)
+    return panel.set_title(chart.name, weight="bold", pad=6), note
 
 
 def tint(mark: Mark) -> str:
@@ -179,13 +194,18 @@ def _cells(panel: Any, mark: Cells) -> None:
     from matplotlib.colors import LinearSegmentedColormap
 
     shades = LinearSegmentedColormap.from_list("", ["#fbfaf7", tint(mark)])
+    rows, columns = mark.values.shape
+    edges = np.arange(columns + 1) - 0.5, np.arange(rows + 1) - 0.5
     panel.grid(visible=False)
-    panel.imshow(mark.values, cmap=shades, vmin=0.0, vmax=mark.most, aspect="auto")
+    look = {"cmap": shades, "vmin": 0.0, "vmax": mark.most, "ec": "white", "lw": 1.0}
+    panel.pcolormesh(*edges, np.ma.masked_invalid(mark.values), **look)
+    panel.set(xlim=edges[0][[0, -1]], ylim=edges[1][[-1, 0]])
     for (row, column), value in np.ndenumerate(mark.values):
-        if value:
-            words = {"ha": "center", "va": "center", "size": 8}
+        if np.isnan(value) or value:
+            known = f"{value:.{mark.decimals}f}"
             colour = "white" if value > 0.55 * mark.most else INK
-            panel.text(column, row, f"{value:.{mark.decimals}f}", color=colour, **words)
+            words = {"ha": "center", "va": "center", "size": 8, "color": colour}
+            panel.text(column, row, "–" if np.isnan(value) else known, **words)
 
 
 def _beside(mark: Bars | Diamonds, groups: list[str]) -> np.ndarray:

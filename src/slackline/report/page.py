@@ -198,12 +198,12 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def plate_view(plate: Plate, charts: Charts) -> View:
-    """Its charts under one legend: the first one's is all of theirs."""
+    """Its charts under one legend."""
     own = any(chart.legend for chart in plate.charts)
     return {
         "title": plate.title,
         "note": plate.subtitle,
-        "legend": [] if own else plotly_charts.legend(plate.charts[0]),
+        "legend": [] if own else plotly_charts.legend(*plate.charts),
         "charts": [charts.add(chart) for chart in plate.charts],
     }
 
@@ -273,7 +273,8 @@ def shots_view(
 def card(result: SuiteResult, method: Entry, shots: int) -> View:
     """A method's average in large type."""
     digits, summary = result.digits(shots), averages(result, shots)[method.name]
-    paper = paper_average(result.suite.name, method.method, shots)
+    whole = result.whole(shots)
+    paper = paper_average(result.suite.name, method.method, shots) if whole else None
     error = f"± {summary.standard_error:.{digits}f} standard error"
     return {
         "title": method.title,

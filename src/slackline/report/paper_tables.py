@@ -32,7 +32,7 @@ from slackline.report.results import Entry, Results, SuiteResult
 from slackline.report.table import Column, Row, Table
 from slackline.report.tables import benchmark_table
 from slackline.report.words import COST_RATIO, IMPROVEMENT, PAPER_SCORING
-from slackline.shown import command
+from slackline.shown import command, counted
 
 FAMILIES = (
     *("cartpole", "acrobot", "pendulum", "minigrid"),
@@ -86,6 +86,7 @@ def record(result: SuiteResult, entry: Entry, shots: int) -> dict[str, Any]:
         "seeds": average.num_seeds,
         "steps": entry.config.steps,
         "variations": len(result.variations(shots)),
+        "changes": len(result.suite.variations),
         "mean": average.mean,
         "std": average.std,
         **_named("iqm", result.iqm(name, shots)),
@@ -114,8 +115,11 @@ def _rounded(value: Any) -> Any:
 
 
 def shown(found: dict[str, Any], digits: int) -> str:
-    """Mean ± std over seeds, and how many those are."""
-    return f"{found['mean']:.{digits}f} ± {found['std']:.{digits}f} ({found['seeds']})"
+    """Mean ± std over seeds, and how many those are; where the average is of some changes only,
+    of how many, since the paper's beside it is of all."""
+    some = f", {found['variations']} of {counted(found['changes'], 'change')}"
+    part = some if found["variations"] < found["changes"] else ""
+    return f"{found['mean']:.{digits}f} ± {found['std']:.{digits}f} ({found['seeds']}){part}"
 
 
 def number(value: float | None, digits: int | None = None) -> str:
@@ -235,7 +239,7 @@ def _returns_table(
         for method in methods:
             found, paper = held.get((name, method)), _paper_in_summary(name, method)
             text = _cell(found, digits, paper is not None or _wanted(name, method))
-            cells.append(text + _other_beta(found, paper))
+            cells.append(text + _other_shots(found) + _other_beta(found, paper))
             cells += [number(paper)] * _has_paper(method)
         rows.append((name, *cells))
     return Table(
@@ -253,6 +257,11 @@ def _cell(found: dict[str, Any] | None, digits: int, wanted: bool) -> str:
     if found is not None:
         return shown(found, digits)
     return NOT_RUN if wanted else "–"
+
+
+def _other_shots(found: dict[str, Any] | None) -> str:
+    """Said where nothing was measured at the table's K."""
+    return "" if found is None or found["K"] == SHOTS else f", K = {found['K']}"
 
 
 def _other_beta(found: dict[str, Any] | None, paper: float | None) -> str:
@@ -698,7 +707,7 @@ def with_paper_scoring(made: PaperTable) -> PaperTable:
     return PaperTable([*made.tables, table], made.records)
 
 
-TABLES: dict[str, Callable[[Results], PaperTable]] = {
+TABLES: dict[str, Callable[..., PaperTable]] = {
     "summary": summary,
     "shots": shots_table,
     "beta": beta_table,
@@ -706,9 +715,12 @@ TABLES: dict[str, Callable[[Results], PaperTable]] = {
 }
 
 
-def paper_table(results: Results, name: str, *, paper_scoring: bool = False) -> PaperTable:
-    """One of the paper's tables by name."""
+def paper_table(
+    results: Results, name: str, *, paper_scoring: bool = False, stored_only: bool = False
+) -> PaperTable:
+    """One of the paper's tables by name; with `stored_only` the summary has no other suites."""
     if name == "variations":
         return variations_table(results, paper_scoring=paper_scoring)
-    made = TABLES[name](results)
+    only = {"stored_only": True} if stored_only and name == "summary" else {}
+    made = TABLES[name](results, **only)
     return with_paper_scoring(made) if paper_scoring else made

@@ -7,6 +7,7 @@ import numpy as np
 from slackline.report.chart import Plate
 from slackline.report.charts import chosen_chart, scores_chart, selection_charts, training_chart
 from slackline.report.results import Entry, Selection, SuiteResult
+from slackline.shown import counted
 
 SURE = 3.0
 """Standard errors by which a policy must be worse before a picture's title calls it worse."""
@@ -37,8 +38,8 @@ def return_against_z(result: SuiteResult, method: Entry, shots: int) -> Plate:
     rows = result.scores.filter(method=method.name, shots=shots, phase="select")
     words = (
         f"{method.title}, trained once on {result.suite.title}. Each panel changes one thing and "
-        f"tries the same {len(found[0].zs)} policies, {rows['episode'].n_unique()} episodes each; "
-        "nothing is retrained."
+        f"tries the same {len(found[0].zs)} policies, "
+        f"{counted(rows['episode'].n_unique(), 'episode')} each; nothing is retrained."
     )
     num_seeds = len(found[0].seeds)
     if num_seeds > 1:

@@ -13,7 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from slackline.report.chart import Axis, Band, Bars, Cells, Chart, Diamonds, Line, Mark, Numbers
+from slackline.report.chart import (
+    Axis,
+    Band,
+    Bars,
+    Cells,
+    Chart,
+    Diamonds,
+    Line,
+    Mark,
+    Numbers,
+    legend_of,
+)
 
 Figure = dict[str, Any]
 
@@ -26,6 +37,8 @@ LEGEND = {
     "traceorder": "normal",
     "font": {"size": 12},
 }
+FEW = 6
+"""Counts up to this many have a tick each."""
 SMALL = 250
 """A chart less high has few numbers on its axes."""
 
@@ -38,11 +51,12 @@ def figure(chart: Chart) -> Figure:
 
 def layout(chart: Chart) -> Figure:
     grouped = any(isinstance(mark, Bars) and mark.group for mark in chart.marks)
-    margin = {"t": 8, "r": 12, "b": 44, "l": 60 if chart.y.title else 44}
+    margin = {"t": 8, "r": 20, "b": 44, "l": 60 if chart.y.title else 44}
     axes = {"xaxis": axis(chart.x, 8, chart), "yaxis": axis(chart.y, 5, chart)}
     if chart.x.names:
         margin["l"] = 8
         names = {"autorange": "reversed", "automargin": True, "showgrid": False}
+        names["type"] = "category"  # names that are numbers (β) would become a scale of numbers
         axes = {"xaxis": axes["yaxis"], "yaxis": names}
     return {
         "barmode": "group" if grouped else "stack",
@@ -62,6 +76,8 @@ def axis(of: Axis, few: int, chart: Chart) -> Figure:
         found["tickformat"] = f".{of.decimals}f" if of.decimals else "d"
     if of.ticks:
         found["tickvals"] = numbers(of.ticks)
+    elif of.decimals == 0 and _stacked(chart) <= FEW and of is chart.y:
+        found["dtick"] = 1  # or else 0, 0, 0, 1, 1, 1
     elif chart.height < SMALL and not chart.x.names:
         found["nticks"] = few
     if of.span:
@@ -72,6 +88,14 @@ def axis(of: Axis, few: int, chart: Chart) -> Figure:
     if of.from_zero:
         found["rangemode"] = "tozero"
     return found
+
+
+def _stacked(chart: Chart) -> float:
+    """How high the highest pile of bars is."""
+    bars = [mark for mark in chart.marks if isinstance(mark, Bars)]
+    places = {x for mark in bars for x in mark.x}
+    piles = (sum(y for m in bars for x, y in zip(m.x, m.y, strict=True) if x == p) for p in places)
+    return max(map(float, piles), default=math.inf)
 
 
 def _laid_down(found: Figure, names: tuple[str, ...]) -> Figure:
@@ -173,10 +197,16 @@ def _cells(mark: Cells) -> Figure:
         "showscale": False,
         "xgap": 1,
         "ygap": 1,
-        "texttemplate": f"%{{z:.{mark.decimals}f}}",
+        "text": [[_written(value, mark.decimals) for value in row] for row in mark.values],
+        "texttemplate": "%{text}",
         "hoverinfo": "text" if mark.hover else "skip",
         **({"hovertext": hover.reshape(mark.values.shape).tolist()} if mark.hover else {}),
     }
+
+
+def _written(value: float, decimals: int) -> str:
+    """What stands in a cell: nothing where it is zero or a gap."""
+    return f"{value:.{decimals}f}" if value and math.isfinite(value) else ""
 
 
 def colour(index: int | None, opacity: float = 1.0) -> str:
@@ -194,12 +224,15 @@ def text(words: str) -> str:
     return html.escape(words, quote=False).replace("\n", "<br>")
 
 
-def legend(chart: Chart) -> list[tuple[str, str]]:
-    """(kind of swatch, label) of a chart whose legend is the page's."""
-    found = [(_swatch(mark), label) for label, mark in chart.labelled.items()]
-    if any(isinstance(mark, Bars) and mark.errors is not None for mark in chart.marks):
-        bars = sum(isinstance(mark, Bars) for mark in chart.labelled.values())
-        found.insert(bars, ("whisker", chart.whiskers))
+def legend(*charts: Chart) -> list[tuple[str, str]]:
+    """(kind of swatch, label) of charts whose legend is the page's."""
+    labelled = legend_of(charts)
+    found = [(_swatch(mark), label) for label, mark in labelled.items()]
+    marks = [(chart, mark) for chart in charts for mark in chart.marks]
+    whiskers = [c.whiskers for c, m in marks if isinstance(m, Bars) and m.errors is not None]
+    if whiskers:
+        bars = sum(isinstance(mark, Bars) for mark in labelled.values())
+        found.insert(bars, ("whisker", whiskers[0]))
     return found
 
 

@@ -30,6 +30,7 @@ from slackline.learn.hyper import Hyper
 from slackline.methods.catalogue import BASELINE, CATALOGUE, HEADLINERS
 from slackline.methods.latent import Latent, OneHot
 from slackline.methods.method import Method
+from slackline.shown import counted
 from slackline.store.run import RunConfig, RunFolder
 from slackline.subspace import Subspace
 from slackline.suites import is_own
@@ -107,7 +108,7 @@ class Entry:
 
     @property
     def budget(self) -> str:
-        return f"{len(self.seeds)} seeds × {self.config.steps:,} steps"
+        return f"{counted(len(self.seeds), 'seed')} × {self.config.steps:,} steps"
 
     @property
     def is_baseline(self) -> bool:
@@ -225,6 +226,10 @@ class SuiteResult:
         counts = played.filter(pl.col("seed") == pl.col("all")).group_by("variation").len()
         common = set(counts.filter(pl.col("len") == len(whole))["variation"])
         return [v.name for v in self.suite.variations if v.name in common]
+
+    def whole(self, shots: int) -> bool:
+        """Whether all of the suite's changes were measured at K, as the paper averages them."""
+        return len(self.variations(shots)) == len(self.suite.variations)
 
     @_remembered
     def all_entries(self) -> list[Entry]:

@@ -23,6 +23,7 @@ from slackline.report.words import (
     PAPER_SCORING,
     many_comparisons,
 )
+from slackline.shown import counted
 from slackline.store.choice import Combination
 from slackline.suites.suite import Suite, Variation
 
@@ -124,7 +125,7 @@ def _kinds(result: SuiteResult, shots: int) -> tuple[dict[str, Kind], dict[str, 
     """The rows of the variations, and those below."""
     names = result.variations(shots)
     variations = {name: Kind(name, result.suite.variation(name).description) for name in names}
-    below = dict(KINDS, average=Kind("Average", f"of {len(names)} variations"))
+    below = dict(KINDS, average=Kind("Average", f"of {counted(len(names), 'variation')}"))
     if result.ratios_of_costs(shots):
         costs = "of costs: Single’s ÷ the method’s, with 95 % interval"
         below[RATIO] = KINDS[RATIO]._replace(note=costs)
@@ -208,7 +209,10 @@ def paper_column(result: SuiteResult, entry: Entry, shots: int) -> dict[str, Cel
     """The paper's numbers for one method, by row; empty where it has none."""
     suite, method = result.suite.name, entry.method
     scores = {name: paper_score(suite, method, name, shots) for name in result.variations(shots)}
-    average, ratio = paper_average(suite, method, shots), paper_ratio(suite, method, shots)
+    average, ratio = (
+        of(suite, method, shots) if result.whole(shots) else None
+        for of in (paper_average, paper_ratio)
+    )
     if not any(scores.values()) and average is None:
         return {}
     return {name: Cell(str(score or "–")) for name, score in scores.items()} | {
@@ -241,10 +245,10 @@ def adaptation_table(
         )
         rows.append(Row(cells))
     words = [Column(name, words=True) for name in ("variation", "change")]
-    how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {shots} episodes"
+    how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {counted(shots, 'episode')}"
     names = ("score", "default z", "gain [95 % CI]", "adapting", "chosen z", "paper")
     return Table(
-        f"{method.name} on {suite.name}, adapted with {how}: {num_seeds} seed(s)",
+        f"{method.name} on {suite.name}, adapted with {how}: {counted(num_seeds, 'seed')}",
         (*words, *map(Column, names)),
         (tuple(rows),),
         "score: mean ± std over seeds of the chosen policy on fresh episodes; default z: the same "
@@ -265,8 +269,9 @@ def _advice(found: list[dict[str, Any]]) -> str:
     doubtful = [r["variation"] for r in found if "default" in r and r["default"]["keep_default"]]
     if not doubtful:
         return ""
-    where = "everywhere" if len(doubtful) == len(found) else f"on {', '.join(doubtful)}"
-    return f"The episodes show no gain {where}: use the default z there. "
+    if len(doubtful) == len(found):
+        return "The episodes show no gain anywhere: use the default z. "
+    return f"The episodes show no gain on {', '.join(doubtful)}: use the default z there. "
 
 
 def adaptation_json(scores: pl.DataFrame) -> list[dict[str, Any]]:
@@ -330,7 +335,8 @@ def tuning_table(suite: Suite, ranking: list[Combination], *, seeds: int, steps:
         for rank, choice in enumerate(ranking, 1)
     ]
     return Table(
-        f"{name}: single policy on the training environment, {seeds} seeds × {steps:,} steps",
+        f"{name}: single policy on the training environment, {counted(seeds, 'seed')} × "
+        f"{steps:,} steps",
         tuple(map(Column, ("rank", *ranking[0].changed, "final", "while training"))),
         (tuple(rows),),
         "final: deterministic return on fresh training episodes, mean ± std over seeds",

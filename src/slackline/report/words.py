@@ -7,6 +7,7 @@ import polars as pl
 
 from slackline.bench.stats import Summary, summarise
 from slackline.report.results import Entry, SuiteResult
+from slackline.shown import counted
 
 BEYOND_NOISE = 2.0
 """A difference of fewer standard errors than this is called noise."""
@@ -100,17 +101,17 @@ def conditions(result: SuiteResult, shots: int) -> str:
     entries = result.methods(shots)
     trained = [entry.budget for entry in entries]
     if len(set(trained)) == 1:
-        budget = f"Trained with {trained[0].replace('1 seeds', '1 seed')} for each method"
+        budget = f"Trained with {trained[0]} for each method"
     else:
         budget = "Trained with " + ", ".join(
             f"{words} ({entry.title})" for words, entry in zip(trained, entries, strict=True)
         )
-    tried = _episodes(rows.filter(phase="select"))
-    fresh = _episodes(rows.filter(phase="score"))
+    tried = _episodes(rows.filter(phase="select"), "episode")
+    fresh = _episodes(rows.filter(phase="score"), "fresh episode")
     remarks = "".join(f" {remark}" for remark in result.remarks(shots))
     return (
-        f"{budget}. Adapted with K = {shots}: at most {shots} values of z, {tried} episodes each; "
-        f"the chosen one was then scored on {fresh} fresh episodes. Mean ± standard deviation over "
+        f"{budget}. Adapted with K = {shots}: at most {shots} values of z, {tried} each; the "
+        f"chosen one was then scored on {fresh}. Mean ± standard deviation over "
         "seeds; best measured method in bold. IQM is the mean of the middle half of all "
         f"seeds × variations, with a 95 % interval.{remarks}"
     )
@@ -139,8 +140,8 @@ def many_comparisons(result: SuiteResult, shots: int) -> list[str]:
     return words + ["Runs of the same seeds are compared pair by pair."] * paired
 
 
-def _episodes(rows: pl.DataFrame) -> str:
+def _episodes(rows: pl.DataFrame, noun: str) -> str:
     """How many episodes each candidate was run for; a range where runs differ."""
-    counts = rows.group_by("method", "seed", "variation", "candidate").len()["len"]
-    low, high = counts.min() or 0, counts.max() or 0
-    return f"{low}" if low == high else f"{low} to {high}"
+    counts = rows.group_by("method", "seed", "variation", "candidate").len()["len"].sort()
+    low, high = (int(end) for end in np.asarray(counts)[[0, -1]]) if len(counts) else (0, 0)
+    return counted(low, noun) if low == high else f"{low} to {counted(high, noun)}"

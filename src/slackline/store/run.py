@@ -59,6 +59,7 @@ from slackline.learn.hyper import Hyper, hyper_from_json
 from slackline.methods.catalogue import method
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
+from slackline.shown import counted
 from slackline.store.checkpoint_names import FIELD_NAMES
 from slackline.store.record import (
     FORMAT,
@@ -454,7 +455,7 @@ class RunFolder:
         values, config, spec = self.read(), self.config(), spec_of(suite)
         commands = values["provenance"].setdefault("adaptations", {})
         elsewhere = "" if suite.name == config.suite else f" on {suite.name}"
-        how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {shots} episodes"
+        how = f"K = {shots}" if adapter == "grid" else f"{adapter}, {counted(shots, 'episode')}"
         commands[how + elsewhere] = provenance()["command"]
         if spec is not None and self.spec(suite.name) is None:
             values["schema"] = SCHEMA
