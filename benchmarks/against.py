@@ -57,6 +57,7 @@ CASES: dict[str, Callable[[float], Any]] = {
     "train/cartpole/single": trained("cartpole", "single", 1_000_000),
     "train/cartpole/lop": trained("cartpole", "lop", 1_000_000),
     "train/cartpole/fan": trained("cartpole", "fan", 1_000_000),
+    "train/cartpole/senses": trained("cartpole", "senses", 1_000_000),
     "train/pendulum-continuous/lop": trained("pendulum-continuous", "lop", 500_000),
     "train/maze2d/lop": trained("maze2d", "lop", 200_000),
     "train/halfcheetah/fan": trained("halfcheetah", "fan", 600_000, seeds=1, preset="fast"),

@@ -35,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "results"
 GYM = "gym:CartPole-v1"
 VERBS = ("list", "train", "adapt", "bench", "watch", "tune", "export", "report")
-DISCRETE = ("single", "ensemble", "lop", "cop", "bop", "diayn_r", "diayn_r_l2", "fan")
+DISCRETE = ("single", "ensemble", "lop", "cop", "bop", "diayn_r", "diayn_r_l2", "fan", "senses")
 CONTINUOUS = ("lop", "fan", "lc", "vigour")
 """Methods to train on CartPole and on Pendulum; the last two need continuous actions."""
 SCORES = ("suite", "method", "seed", "variation", "shots", "phase", "candidate", "episode")

@@ -28,7 +28,7 @@ from slackline.suites import builtin
 from slackline.suites.suite import TRAIN, Suite
 
 SUITES = ("cartpole", "acrobot", "pendulum", "maze2d", "minigrid", "halfcheetah", "ant")
-METHODS = ("single", "ensemble", "lop", "cop", "bop", "diayn_r", "fan")
+METHODS = ("single", "ensemble", "lop", "cop", "bop", "diayn_r", "senses")
 BETAS = (0.1, 1.0, 10.0)
 SEEDS = 5
 FRESH = 10

@@ -139,9 +139,10 @@ def train(
     """Train one subspace of policies on a suite's training environment.
 
     Without a `method` it is the recommended one: a line of vigour ("vigour") where actions are
-    continuous, else anchors that trust their sensors differently ("senses"). The paper's line is
-    "lop". Hyper-parameters are `hyper`, or one of the suite's presets ("paper" unless said
-    otherwise; robots have "fast"). `options` are the method's (`beta=0.1`, `penalty="vector"`).
+    continuous and no pictures are seen, else anchors that trust their sensors differently
+    ("senses"). The paper's line is "lop". Hyper-parameters are `hyper`, or one of the suite's
+    presets ("paper" unless said otherwise; robots have "fast"). `options` are the method's
+    (`beta=0.1`, `penalty="vector"`).
     With `out` the run is kept in that folder, checkpoints included, and `resume=True` continues one
     that was interrupted; `keep_at=0.5` also keeps the state after half of the training,
     `snapshots=10` the policies at ten moments of it. From such a state of a single policy's run,

@@ -96,16 +96,16 @@ def test_a_line_is_trained_saved_and_adapted(vision: Any, tmp_path: Path) -> Non
     assert np.isfinite(found.scores).all()
 
 
-def test_the_quick_preset_costs_a_fourteenth() -> None:
-    """Multiplications of the convolutions for one picture, by the sizes alone."""
+def test_the_quick_presets_convolution_costs_a_forty_fifth() -> None:
+    """Multiplications for one picture, by the sizes alone."""
     first, second, third = CPU.channels
     residual = 9 * 32**2 * 12 * first + 4 * 9 * 16**2 * first**2
     residual += 9 * 16**2 * first * second + 4 * 9 * 8**2 * second**2
     residual += 9 * 8**2 * second * third + 4 * 9 * 4**2 * third**2
-    strided = 16**2 * 48 * first + 9 * 8**2 * first * second + 9 * 4**2 * second * third
-    assert (CPU.patch, QUICK.patch, QUICK.channels) == (2, 4, CPU.channels)
+    assert (CPU.patch, QUICK.patch, QUICK.channels) == (2, 8, (16,))
     assert QUICK.vision == "strided"
-    assert strided == pytest.approx(residual / 14, rel=0.02)
+    patches = 8**2 * (8 * 8 * 3) * 16
+    assert patches == pytest.approx(residual / 45, rel=0.02)
     assert SUITE.preset("quick", "senses") is QUICK
 
 

@@ -161,8 +161,9 @@ def brief(value: Any) -> str:
 
 
 def begun_from(merged: Merged, among: Iterable[Merged]) -> Merged | None:
-    """The single policies, seed by seed, that the runs of a fan began as, or that lines of vigour
-    and noisy copies are made of; None where runs began by themselves or one is missing."""
+    """The single policies, seed by seed, that the runs of a fan began as, or that lines of
+    vigour, reweighted sensors and noisy copies are made of; None where runs began by themselves
+    or one is missing."""
     wanted = set(merged.config.seeds)
     if not (merged.config.from_single or merged.config.resolved_method.made_of_single):
         return None

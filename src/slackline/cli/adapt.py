@@ -86,8 +86,9 @@ class Adapt:
     weights, whose standard deviation is this share of each tensor's root mean square (0.1, say).
     Shows what trying K policies gains by itself."""
     open: Switch = False
-    """For a run of single: first make a subspace of the policy (where actions are continuous a line
-    of vigour, from cautious to bold, else reweighted sensors), and adapt that."""
+    """For a run of single: first make a subspace of the policy (a line of vigour, from cautious to
+    bold, where actions are continuous and no pictures are seen, else reweighted sensors), and adapt
+    that."""
     out: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """With --open or --perturb: the run folder for the policies that are made, and their scores."""
     devices: Devices = None

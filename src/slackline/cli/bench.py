@@ -47,7 +47,7 @@ class Bench:
     file with a whole grid: `paper.toml`, which comes with the package, is the paper's."""
     methods: tuple[str, ...] = ("single", "recommended")
     """The methods to compare (`slackline list` names them); recommended is vigour where actions are
-    continuous, else senses."""
+    continuous and no pictures are seen, else senses."""
     seeds: int = 10
     """How many seeds of each."""
     first_seed: int = 0

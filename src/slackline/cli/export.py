@@ -26,7 +26,7 @@ class Export:
     to: Literal["onnx", "c"]
     """onnx: batches of observations to actions. c: a header with weights and a loop."""
     z: Annotated[str | None, tyro.conf.arg(metavar="Z")] = None
-    """Which policy: one number on a line, numbers with commas elsewhere."""
+    """Which policy: one number on a line, centre, an anchor ('#3'), or numbers with commas."""
     as_line: Switch = False
     """The whole line instead, with z as an input beside the observation (onnx only)."""
     seed: Annotated[int | None, optional(count, "INT", "first")] = None

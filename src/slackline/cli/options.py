@@ -87,10 +87,10 @@ class MethodOptions:
     penalty: Penalty = None
     """lop, cop, bop: anchors compared tensor by tensor (tensor) or as whole vectors (vector)."""
     anchors: Integer = None
-    """fan, cop, bop: how many anchors span the subspace."""
+    """senses, fan, cop, bop: how many anchors span the subspace."""
     spread: Spread = None
-    """cop, and fan with more anchors: candidates drawn from the flat Dirichlet law (dirichlet),
-    spread evenly (even), or the centre, anchors and midpoints first (corners)."""
+    """senses, cop, and fan with more anchors: candidates drawn from the flat Dirichlet law
+    (dirichlet), spread evenly (even), or the centre, anchors and midpoints first (corners)."""
     skills: Integer = None
     """diayn_r: how many skills are learned, and so how many adaptation can try."""
     members: Integer = None

@@ -42,7 +42,7 @@ class Train:
     gym:ID, envpool:ID, module:function or a suite file (.toml)."""
     method: str | None = None
     """How to train (`slackline list` names the methods). Default: vigour where actions are
-    continuous, else senses."""
+    continuous and no pictures are seen, else senses; with --from fan."""
     seeds: int = 1
     """How many seeds to train, all in one compiled program."""
     first_seed: int = 0

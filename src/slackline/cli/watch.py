@@ -55,7 +55,8 @@ class Watch:
     shots: Annotated[int | None, optional(count, "INT", str(SHOTS))] = None
     """K: how many values of z to watch, spread as `slackline adapt` spreads them."""
     z: tuple[str, ...] = ()
-    """Watch these z's instead: one number each on a line, numbers with commas elsewhere."""
+    """Watch these z's instead: one number each on a line, centre, anchors ('#3'), or numbers with
+    commas."""
     seed: Annotated[int | None, optional(count, "INT", "first")] = None
     """Which seed of the run."""
     steps: Annotated[int | None, optional(count, "INT", "200")] = None

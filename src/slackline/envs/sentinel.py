@@ -29,7 +29,8 @@ STARTED_BY = "SLACKLINE_STARTED_BY"
 """The variable by which processes that a command started are known when it is gone: then they
 are nobody's children any more."""
 HELPER = b"from multiprocessing.resource_tracker"
-"""What Python starts to tidy up behind a process that died; it ends by itself."""
+"""What Python starts to tidy up behind a process that died; it ends by itself. (As in
+`io/processes.py`, which this file, run by itself, cannot import.)"""
 
 
 class Sentinel:

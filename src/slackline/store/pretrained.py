@@ -33,7 +33,7 @@ class Pretrained:
     command: str
     """What trained them."""
     training_return: float
-    """On the unchanged environment: mean over the line."""
+    """On the unchanged environment: mean over the z's that were measured."""
     change: str
     """The variation that the numbers below are of."""
     adapt: str

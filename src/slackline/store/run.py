@@ -56,7 +56,7 @@ from slackline.io.files import (
 from slackline.io.lock import LOCK, locked
 from slackline.io.tensors import from_tensors, read_tensors, to_tensors, write_tensors
 from slackline.learn.hyper import Hyper, hyper_from_json
-from slackline.methods.catalogue import method
+from slackline.methods.catalogue import SENSES, method
 from slackline.methods.method import Method
 from slackline.methods.movement import Together
 from slackline.shown import counted
@@ -197,7 +197,8 @@ class RunConfig:
         """Refuse what only pictures forbid."""
         if self.resolved_method.conditioning.vectors_only:
             raise SlacklineError(
-                f"method {self.method!r} needs vectors; {suite} shows pictures: try --method fan"
+                f"method {self.method!r} needs vectors; {suite} shows pictures: "
+                f"try --method {SENSES}"
             )
         if self.hyper.normalise_observation:
             raise SlacklineError(

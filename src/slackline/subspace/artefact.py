@@ -81,16 +81,18 @@ class Subspace:
         return self.method.conditioning.at(latent, self.acting_on_numpy, latent.parse(z))  # type: ignore[arg-type]
 
     def at(self, z: Any = None) -> Policy:
-        """The policy at z. For a line one number in [0, 1] will do; for one policy, nothing."""
+        """The policy at z: "centre", an anchor ("#3"), or all numbers of z; for a line one number
+        in [0, 1] will do, for one policy nothing."""
         return Policy(self.network_at(z), self.action, self.picture)
 
     def opened(self, **options: Any) -> Self:
-        """A single policy as the subspace that is made of one: where actions are continuous, a line
-        from cautious to bold (docs/vigour.md), elsewhere anchors that trust their sensors
-        differently (docs/senses.md). `options` are that method's: `opened(cautious=0.3)`."""
+        """A single policy as the subspace that is made of one: a line from cautious to bold
+        (docs/vigour.md) where actions are continuous and no pictures are seen, else anchors that
+        trust their sensors differently (docs/senses.md). `options` are that method's:
+        `opened(cautious=0.3)`."""
         if self.method.name != BASELINE:
             raise SlacklineError(
-                f"this is a {self.method.name}; only a single policy can be opened into a line"
+                f"this is a {self.method.name}; only a single policy can be opened"
             )
         found = method(recommended(self.action, self.picture), **options)
         policy = tree_map(np.asarray, self.policy)

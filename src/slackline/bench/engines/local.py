@@ -21,6 +21,7 @@ from pathlib import Path
 
 from slackline.bench.engines.base import Began, Ended, Event, Settings, Ticked, TriedAgain
 from slackline.bench.jobs import Job
+from slackline.envs.sentinel import STARTED_BY
 from slackline.errors import SlacklineError
 from slackline.io.files import append
 from slackline.progress import Tick
@@ -138,6 +139,8 @@ class Worker:
             stdout=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # Not one of those that the command's sentinel ends: a worker saves its stride first.
+            env={k: v for k, v in os.environ.items() if k != STARTED_BY},
         )
 
     def run(
