@@ -55,5 +55,5 @@ def test_observations_of_another_shape(seen: Any) -> None:
 
 
 def test_policies_that_were_trained_apart_have_no_critic_of_z() -> None:
-    with pytest.raises(SlacklineError, match="ensemble: has no critic"):
+    with pytest.raises(SlacklineError, match="'ensemble' has no critic that sees z"):
         line("ensemble").ranking([0.0, 0.0])

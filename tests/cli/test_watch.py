@@ -26,7 +26,8 @@ TINY = ["--hyper.num-envs", "4", "--hyper.num-steps", "4"]
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("watch") / "run"
-    words = ["train", "cartpole", "--seeds", "2", "--steps", "320", *TINY, "--out", str(folder)]
+    words = ["train", "cartpole", "--method", "lop", "--seeds", "2", "--steps", "320", *TINY]
+    words += ["--out", str(folder)]
     assert cli.run(words) == 0
     return folder
 

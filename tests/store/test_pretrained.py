@@ -93,3 +93,11 @@ def test_it_acts_at_once(line: Pretrained) -> None:
     middle = loaded.method.latent.nested(1)[0]
     action = loaded.at(middle)(np.zeros(loaded.observation_shape))
     assert np.isfinite(action).all()
+
+
+def test_anchors_are_watched_by_name(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    words = ["--variation", "LongPole", "--steps", "4", "--z", "centre", "#3"]
+    said = told(capsys, "watch", "pretrained:cartpole", *words)
+    assert "│ centre │" in said
+    assert "│ #3     │" in said
