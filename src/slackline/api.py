@@ -17,7 +17,14 @@ from slackline.adapt.catalogue import WITH_BUDGET, spending
 from slackline.errors import SlacklineError, imported, require_count, spelt
 from slackline.methods.catalogue import FAN
 from slackline.store.pretrained import located
-from slackline.store.record import RECORD, SUBSPACE, insist_on_own, read_record, spec_in
+from slackline.store.record import (
+    RECORD,
+    SUBSPACE,
+    insist_on_own,
+    insist_on_seeds,
+    read_record,
+    spec_in,
+)
 from slackline.subspace import Subspace, load_subspaces
 
 if TYPE_CHECKING:
@@ -349,6 +356,8 @@ def _subspaces(path: Path, file: Path) -> list[Subspace]:
         return found
     record, suite = read_record(path), found[0].suite
     insist_on_own(file, suite, record["config"].get("suite"))
+    if isinstance(seeds := record["config"].get("seeds"), list):
+        insist_on_seeds(file, [each.seed for each in found], seeds)
     spec = spec_in(record, suite, path / RECORD)
     return [replace(each, spec=spec or each.spec, where=path) for each in found]
 

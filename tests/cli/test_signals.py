@@ -126,3 +126,25 @@ def test_a_bug_is_one_line_unless_a_traceback_is_asked_for() -> None:
     for asked in (failing("list", "--traceback"), failing("list", SLACKLINE_TRACEBACK="1")):
         assert asked.returncode == 1
         assert "Traceback" in asked.stderr
+
+
+@pytest.mark.parametrize("moment", [0.0, 0.2, 0.4])
+def test_ctrl_c_while_jax_traces_and_compiles(tmp_path: Path, moment: float) -> None:
+    words = "train cartpole --method lop --steps 30M --devices 1 --out run"
+    with subprocess.Popen(
+        [sys.executable, "-m", "slackline.cli", *words.split()],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while not (tmp_path / "run" / "run.json").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        time.sleep(moment)
+        asked = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+    assert time.monotonic() - asked < 5.0  # a second, on a machine that does nothing else
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert said.splitlines()[-1].startswith("interrupted")

@@ -216,6 +216,8 @@ def adapt_run(
             run.note_adaptation(spent.shots, suite, spent.adapter.name)
             if steps:
                 run.note_adapting_speed(steps, time.monotonic() - began)
+            if run.scores_file.exists():
+                own_scores(run)
             merge_scores(run.scores_file, table)
     return table
 
@@ -271,13 +273,26 @@ def _scored(path: Path, folders: list[Path]) -> list[RunFolder]:
     return runs
 
 
+def own_scores(run: RunFolder) -> pl.DataFrame:
+    """A run's scores; refuses a table that another run's adaptation wrote."""
+    scores, config = read_scores(run.scores_file), run.config()
+    methods, seeds = sorted(set(scores["method"])), sorted(set(scores["seed"]))
+    if not ({*methods} <= {config.method} and {*seeds} <= {*config.seeds}):
+        raise SlacklineError(
+            f"{run.scores_file}: has scores of {', '.join(methods)} with seeds {seeds}, and this "
+            f"is a run of {config.method} with seeds {list(config.seeds)}; move it away and adapt "
+            "the run again"
+        )
+    return scores
+
+
 def scores_by_suite(run: RunFolder) -> dict[str, pl.DataFrame]:
     """A run's scores, as the paper's grid chose, by the suite whose variations were played.
 
     Another suite of the same environment has the same Train: where it was not played for that
     suite, it is that of the run's own. (Another simulator has a Train of its own.)
     """
-    scores, own = read_scores(run.scores_file).filter(adapter=PAPER), run.config().suite
+    scores, own = own_scores(run).filter(adapter=PAPER), run.config().suite
     if scores.is_empty():
         raise SlacklineError(
             f"{run.path}: was not adapted with the paper's grid, which tables and pages are made "

@@ -59,7 +59,7 @@ def main(argv: list[str] | None = None) -> None:
         if isinstance(stream, TextIOWrapper):  # the names of files may be anything
             stream.reconfigure(errors="backslashreplace")
     try:
-        with stoppable(f"interrupted{going_on(argv[0] if argv else '')}"):
+        with stoppable(f"interrupted{going_on(argv[0] if argv else '')}", at_once=True):
             code = flushed(run(argv, alone=True))
     except KeyboardInterrupt as error:  # before or after the verb itself
         code = 128 + getattr(error, "signum", SIGINT)

@@ -55,8 +55,9 @@ def unsaved_work(there_is: bool) -> None:
 
 
 @contextmanager
-def stoppable(farewell: str) -> Iterator[None]:
-    """Within, signals to stop raise `Stopped`, or else end the process with `farewell`."""
+def stoppable(farewell: str, at_once: bool = False) -> Iterator[None]:
+    """Within, signals to stop raise `Stopped`, or else end the process with `farewell`. With
+    `at_once` they end it where there is nothing to save, nor anything of the user's to close."""
     global _state
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -65,6 +66,10 @@ def stoppable(farewell: str) -> Iterator[None]:
 
     def handle(signum: int, _: Any) -> None:
         state.noticed.set()
+        if at_once and not state.has_unsaved_work and not _has_others():
+            # What is raised here may be dropped: Python does so in callbacks of its garbage
+            # collector, JAX while it traces.
+            _leave(signum, farewell)
         raise Stopped(signum)
 
     handlers = {number: signal.signal(number, handle) for number in stop_signals()}
@@ -82,6 +87,12 @@ def stoppable(farewell: str) -> Iterator[None]:
         os.close(writer)  # which ends the thread
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+def _has_others() -> bool:
+    """Whether code of the user's has run here, or processes were started."""
+    host = sys.modules.get("slackline.envs.host")
+    return (host is not None and host.Worker.started > 0) or bool(descendants())
 
 
 def _listen(reader: int, numbers: set[int], state: _State, farewell: str) -> None:
