@@ -187,6 +187,8 @@ def adapt_run(
     since the table would not tell them from the method's own.
     """
     began = time.monotonic()
+    if keep and run.scores_file.exists():
+        own_scores(run)  # refused before anything is played or noted
     subspaces = [
         replace(subspace, method=subspace.method.with_options(**options))
         for subspace in run.subspaces()
@@ -216,8 +218,6 @@ def adapt_run(
             run.note_adaptation(spent.shots, suite, spent.adapter.name)
             if steps:
                 run.note_adapting_speed(steps, time.monotonic() - began)
-            if run.scores_file.exists():
-                own_scores(run)
             merge_scores(run.scores_file, table)
     return table
 

@@ -181,8 +181,9 @@ class Simplex(Latent):
         return f"{self.anchors} non-negative numbers with sum 1{also}"
 
     def parse(self, z: Any) -> np.ndarray:
-        named = {f"{ANCHOR}{k}": one for k, one in enumerate(np.eye(self.anchors), 1)}
-        return super().parse(named.get(z, z) if isinstance(z, str) else z)
+        if isinstance(z, str):
+            z = {f"{ANCHOR}{k}": one for k, one in enumerate(np.eye(self.anchors), 1)}.get(z, z)
+        return super().parse(z)
 
     def show(self, z: Any) -> str:
         """Of many anchors, only those that z has a share of: "centre", "#3", "0.5 #1 + 0.5 #3"."""
